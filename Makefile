@@ -1,0 +1,26 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test literal-seeds clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/trapkit demo build/demo-study --fresh
+
+test: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+literal-seeds: $(VENV)/.installed
+	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,110 @@
+"""Writing one attempt: tables first, run.json last and atomically.
+
+An attempt is one engine life. It is complete when its run.json is there; a
+process killed at any moment before leaves an abandoned attempt, never a half
+one that counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from artifacts.records import RECORDS_VERSION, SCHEMAS, stamped
+from registry.errors import RecordError
+
+RUN_FILE = "run.json"
+RUN_SCHEMA = "trap-run-1"
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """One file of an attempt: SHA-256 (hex), size in bytes, rows."""
+
+    sha256: str
+    bytes: int
+    rows: int
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def attempt_folder(runs: Path, registration: str, run_path: str, attempt: int) -> Path:
+    """`<runs>/<registration>/<arm>/<rate>/<seed>/attempt-<n>`."""
+    return runs / registration / run_path / f"attempt-{attempt}"
+
+
+def attempt_numbers(run_folder: Path) -> list[int]:
+    """The attempt numbers present below a run's folder, ascending."""
+    if not run_folder.is_dir():
+        return []
+    names = [p.name.removeprefix("attempt-") for p in run_folder.glob("attempt-*")]
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether the attempt's final record is there."""
+    return (folder / RUN_FILE).is_file()
+
+
+class AttemptWriter:
+    """Creates an attempt's folder exclusively and fills it.
+
+    RecordError where the folder exists: two writers never share an attempt.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            raise RecordError("the attempt exists already", where=str(folder),
+                              remedy="run again: the next number is taken") from None  # fmt: skip
+
+    def write_tables(self, tables: dict[str, pa.Table]) -> dict[str, FileDigest]:
+        """Write every table of the records; returns their digests by file."""
+        digests = {}
+        for name in SCHEMAS:
+            table = tables[name]
+            if not table.schema.equals(stamped(name), check_metadata=True):
+                raise RecordError(f"table {name} does not have its schema", where=str(self.folder))
+            path = self.folder / f"{name}.parquet"
+            pq.write_table(table, path, compression="zstd")
+            _sync(path)
+            digests[path.name] = FileDigest(sha256_file(path), path.stat().st_size, table.num_rows)
+        return digests
+
+    def finish(self, record: dict[str, Any], files: dict[str, FileDigest]) -> str:
+        """Write run.json, the last and deciding step; returns its SHA-256."""
+        document = {
+            "schema": RUN_SCHEMA,
+            "records_version": RECORDS_VERSION,
+            **record,
+            "files": {name: vars(digest) for name, digest in sorted(files.items())},
+        }
+        data = json.dumps(document, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+        partial = self.folder / f"{RUN_FILE}.partial"
+        partial.write_bytes(data)
+        _sync(partial)
+        os.replace(partial, self.folder / RUN_FILE)
+        _sync(self.folder)
+        return hashlib.sha256(data).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

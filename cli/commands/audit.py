@@ -1,0 +1,79 @@
+"""Commands of a reader: verify, status, ledger, show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Optional = Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this registration, and what it quotes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Runs = Annotated[Path | None, typer.Option(metavar="DIR", help="Where run files are; default: the study's runs/.")]
+
+
+def verify(identity: Optional = None, as_json: AsJson = False, runs: Runs = None) -> None:
+    """Recompute every verdict from raw records, and prove what came first.
+
+    Exit 0: all proven. 1: a failure. 3: runs missing, or something
+    unprovable or not decidable. 2: no study could be read.
+
+    Example: trapkit verify
+    """
+    from cli.render.verification import verification_text
+    from cli.workflows.verify import verify as verify_study
+    from verifier.report import dumps, report_json
+
+    report, _ = verify_study(Path(), identity, runs)
+    print(dumps(report_json(report)) if as_json else verification_text(report))
+    raise typer.Exit(report.exit_code)
+
+
+def status(identity: Optional = None) -> None:
+    """List registrations and where each of their runs stands.
+
+    Example: trapkit status e2
+    """
+    from cli.render.status import status_text
+    from registry.study import open_study
+    from verifier.evidence import gather
+
+    study = open_study(Path())
+    print(status_text(gather(study.root), study.runs, identity))
+
+
+def ledger(runs: Runs = None) -> None:
+    """Verify the study and write evidence/ledger.json and evidence/LEDGER.md.
+
+    Example: trapkit ledger
+    """
+    from cli.workflows.ledger import write_ledger
+
+    paths, report = write_ledger(Path(), runs)
+    for path in paths:
+        print(f"wrote {path}")
+    print(report.last_line)
+    raise typer.Exit(report.exit_code)
+
+
+def show(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The registration's id.")],
+    version: Annotated[int | None, typer.Option(min=1, help="An earlier version; default: the latest.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the frozen bytes.")] = False,
+) -> None:
+    """Show what a registration promised.
+
+    Example: trapkit show e2
+    """
+    from cli.render.registration import registration_text
+    from cli.workflows.registered import version_of
+    from registry.study import open_repository, open_study
+
+    found = version_of(open_repository(open_study(Path())), identity, version)
+    print(found.data.decode() if as_json else registration_text(found))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    for command in (verify, status, ledger, show):
+        app.command()(command)

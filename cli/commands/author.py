@@ -1,0 +1,115 @@
+"""Commands of an author: register, rehearse, draw, run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Identity = Annotated[str, typer.Argument(metavar="ID", help="The registration's id, e2 for example.")]
+
+
+def register(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rule file of the study, committed.")],
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Leave drawing to `draw` or to the next `run`.")] = False,
+) -> None:
+    """Freeze a rule file: canonical bytes, signed tag, push; then draw its plans.
+
+    The same draft again changes nothing; a changed one becomes a new version.
+
+    Example: trapkit register rules/e2.yaml
+    """
+    from cli.render.progress import Console
+    from cli.workflows.register import register as register_file
+    from registry.study import open_study
+
+    with Console() as console:
+        outcome = register_file(open_study(Path()), file, console, wait=not no_wait)
+    if outcome.drawn:
+        print(f"next: trapkit run {outcome.registered.registration.id}")
+    else:
+        print(f"next: trapkit draw {outcome.registered.registration.id}")
+
+
+def rehearse(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A rule file.")],
+    seeds: Annotated[int, typer.Option(min=1, max=10_000, help="How many literal seeds.")] = 40,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Simulate a rule file over literal seeds; registers nothing.
+
+    Says how often the rule would pass, and how its readings are distributed.
+
+    Example: trapkit rehearse rules/e2.yaml --seeds 40
+    """
+    from cli.render.progress import Console
+    from cli.render.rehearsal import rehearsal_json, rehearsal_text
+    from cli.workflows.explore import rehearse_file
+
+    with Console() as console:
+        result = rehearse_file(file, console, seeds)
+    print(rehearsal_json(result) if as_json else rehearsal_text(result))
+
+
+def draw(identity: Identity) -> None:
+    """Read a registration's beacon value and archive the witness's log.
+
+    Example: trapkit draw e2
+    """
+    from cli.render.progress import Console
+    from cli.workflows.register import draw as draw_plans
+    from cli.workflows.registered import latest
+    from registry.study import open_repository, open_study
+
+    study = open_study(Path())
+    repository = open_repository(study)
+    with Console() as console:
+        draw_plans(study, repository, latest(repository, identity), console)
+
+
+def run(
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="The registration's id; with --exploratory also a FILE.")
+    ],
+    seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
+    arm: Annotated[str | None, typer.Option(help="Only this arm.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Only this rate, a multiple of lambda_ref.")] = None,
+    exploratory: Annotated[
+        bool, typer.Option("--exploratory", help="Run a rule file unregistered; marked so for ever.")
+    ] = False,
+) -> None:
+    """Run what is missing of a registration: arm x rate x seed.
+
+    It must be tagged, pushed and drawn (a draw is made if it is due).
+
+    Example: trapkit run e2 --seed 0
+    """
+    from cli.render.progress import Console
+    from cli.workflows.registered import latest
+    from cli.workflows.run import Selection, run_registration
+    from registry.study import open_repository, open_study
+
+    study = open_study(Path())
+    selection = Selection(seed, arm, rate)
+    with Console() as console:
+        if exploratory:
+            from cli.workflows.explore import explore
+
+            folders = explore(study, identity, selection, console)
+            print(f"{len(folders)} exploratory runs (simulated), never evidence: {study.runs / 'exploratory'}")
+            return
+        repository = open_repository(study)
+        outcome = run_registration(study, repository, latest(repository, identity), console, selection)
+    print(f"{outcome.ran} runs made now (simulated), {outcome.complete} of {outcome.asked} complete")
+    for failure in outcome.failures:
+        print(f"  failed: {failure}")
+    print(f"next: trapkit verify {identity}")
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    for command in (register, rehearse, draw, run):
+        app.command()(command)

@@ -1,0 +1,77 @@
+"""Commands to begin with: init, demo, shell-init."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Shell(StrEnum):
+    """Shells that shell-init speaks."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The study's folder, empty or absent.")] = Path(),
+    local_remote: Annotated[
+        bool, typer.Option("--local-remote", help="Also make a bare remote beside it, whose hook is the local witness.")
+    ] = False,
+    commit_runs: Annotated[
+        bool, typer.Option("--commit-runs", help="Keep run files in git too, not only their digests.")
+    ] = False,
+) -> None:
+    """Make a study: a git repository with study.yaml, rule files and a key.
+
+    Example: trapkit init my-study --local-remote
+    """
+    from cli.workflows.init import init_study
+
+    made = init_study(folder, local_remote=local_remote, commit_runs=commit_runs)
+    print(f"made the study {made.root}")
+    for note in made.notes:
+        print(f"  {note}")
+    if made.remote:
+        print(f"  remote with the local witness: {made.remote}")
+        print(f"next: cd {folder} && trapkit register rules/e2.yaml")
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where the demo's study goes.")] = Path("demo-study"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier demo in DIR.")] = False,
+) -> None:
+    """Run the main job once, on a simulated engine: register, run, verify.
+
+    Example: trapkit demo build/demo-study
+    """
+    from cli.render.progress import Console
+    from cli.workflows.demo import run_demo
+
+    with Console() as console:
+        outcome = run_demo(folder, console, fresh=fresh)
+    print(outcome.text)
+    raise typer.Exit(outcome.exit_code)
+
+
+def shell_init(
+    shell: Annotated[Shell, typer.Argument(help="Your shell.")],
+) -> None:
+    """Print a function that makes `trap verify` reach this program.
+
+    Example: eval "$(trapkit shell-init bash)"
+    """
+    from cli.shell_init import function_for
+
+    print(function_for(shell.value), end="")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    app.command()(init)
+    app.command()(demo)
+    app.command("shell-init")(shell_init)

@@ -1,0 +1,69 @@
+"""A frozen registration as text."""
+
+from __future__ import annotations
+
+import textwrap
+
+from cli.workflows.registered import Registered
+from registry.plain_text import plain
+from registry.registration import Registration
+
+
+def registration_text(found: Registered) -> str:
+    """What was promised: question, design, rule, predictions, caveats."""
+    registration = found.registration
+    draft, design = registration.draft, registration.draft.design
+    lines = [
+        f"{registration.tag}  {plain(draft.title)}",
+        f"SHA-256 {registration.digest}",
+        f"claim {registration.claim}; beacon {registration.beacon.chain} round {registration.beacon.round}",
+        "",
+        *_wrapped("question", draft.question),
+        f"cell      {registration.cell.name}: {registration.cell.engine} {registration.cell.engine_version}, "
+        f"{registration.cell.model}, {registration.cell.gpu}, pool {registration.cell.pool_tokens:,} tokens",
+        f"design    {design.horizon_s:g} s; rates {_list(design.rates) or 'closed population'}; "
+        f"seeds {_list(design.seeds.values)} ({design.seeds.binding})",
+    ]
+    lines += [f"  arm     {arm.name}: {_arm_words(arm)}" for arm in design.arms]
+    lines += [f"  window  {w.name}: [{w.start_s:g}, {w.end_s:g}) s" for w in design.windows]
+    lines += ["", "rule"]
+    lines += [f"  {r.arm}.{r.name}: {' '.join(r.text.split())}" for r in draft.rule.runs]
+    lines += [f"  {r.arm}.{r.name} (reported): {' '.join(r.text.split())}" for r in draft.rule.reported]
+    lines += [f"  rate: {draft.rule.rate.text}", *_frozen_lines(registration)]
+    for name in ("caveats", "notes", "deviations", "amendments"):
+        for text in draft.source.get(name, []):
+            lines += _wrapped(name.rstrip("s"), text)
+    lines += _wrapped("blindness", draft.source["blindness"])
+    return "\n".join(lines)
+
+
+def _arm_words(arm: object) -> str:
+    from dataclasses import asdict, is_dataclass
+
+    assert is_dataclass(arm) and not isinstance(arm, type)
+    fields = {k: v for k, v in asdict(arm).items() if k != "name" and v is not None and (k, v) != ("caching", True)}
+    words = []
+    for key, value in fields.items():
+        inner = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value).lower()
+        words.append(f"{key} ({inner})" if isinstance(value, dict) else f"{key} {inner}")
+    return "; ".join(words) or "base arrivals alone"
+
+
+def _frozen_lines(registration: Registration) -> list[str]:
+    lines = [""]
+    if registration.calibration:
+        c = registration.calibration
+        lines.append(f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
+                     f"lambda_ref {c.lambda_ref_per_s:.5f}/s")  # fmt: skip
+    for rate in (registration.rehearsal or {}).get("rates", []):
+        name = "closed" if rate["rate"] is None else f"{rate['rate']:g}"
+        lines.append(f"rehearsed (simulated, literal seeds) at {name}: would pass {rate['pass_share']:.0%} of the time")
+    return [*lines, ""]
+
+
+def _list(values: tuple[object, ...]) -> str:
+    return ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{name:<10}{plain(text, 4000)}", 100, subsequent_indent=" " * 10)

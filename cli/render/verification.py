@@ -1,0 +1,116 @@
+"""A verification as text: a table a registration, problems, the proof count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from cli.render.table import number, table
+from registry.plain_text import plain
+from verifier.check import Check, Outcome
+from verifier.report import Proof, StudyReport
+from verifier.run_report import RunReport
+
+HEADLINE = (
+    ("followup_hit_fraction", "hits"),
+    ("uncached_prefill_tokens_per_s", "uncached tok/s"),
+    ("backlog_slope_per_s", "backlog slope/s"),
+    ("mean_prompt_tokens", "mean prompt"),
+    ("completions_per_s", "completions/s"),
+    ("idle_s", "idle s"),
+    ("turnover_s", "turnover s"),
+)
+_MAX_LISTED = 12
+
+
+def verification_text(report: StudyReport) -> str:
+    """The whole report; its last line is the proof count."""
+    parts = [f"study {plain(report.study)} at {report.head[:12]}; push log: {report.witness_source}"]
+    parts += [proof_text(proof) for proof in report.proofs]
+    parts += [f"attempts log REFUTED: {plain(problem)}" for problem in report.log_problems]
+    if report.exploratory:
+        parts.append(f"{len(report.exploratory)} exploratory runs beside them (unregistered, never evidence)")
+    return "\n\n".join(parts) + f"\n\n{report.last_line}"
+
+
+def proof_text(proof: Proof) -> str:
+    """One proof: status, verdicts, runs, problems."""
+    title = plain(proof.registration.draft.title) if proof.registration else "unreadable"
+    lines = [f"{proof.tag}  {title}", f"  proof {_word(proof)} · verdict {proof.verdict.words}"]
+    lines.append(f"  claim {proof.claim} · status {proof.status.name}: {proof.status.reason}")
+    if proof.push:
+        drawn = f", beacon {proof.beacon.signature[:12]}… after it" if proof.beacon else ""
+        lines.append(f"  pushed {proof.push.timestamp} by the local witness's clock{drawn}")
+    if any(run.simulated for run in proof.runs):
+        lines.append("  SIMULATED: these runs are a simulator's, not a GPU's")
+    if any(run.readings for run in proof.runs):
+        lines.append(_runs_table(proof))
+    lines += _score_lines(proof)
+    lines += _problem_lines(proof)
+    counts = Counter(leaf.outcome for leaf in proof.check.leaves())
+    lines.append("  checks: " + ", ".join(f"{counts[outcome]} {outcome.lower()}" for outcome in Outcome))
+    return "\n".join(lines)
+
+
+def _word(proof: Proof) -> str:
+    if proof.claim_too_strong:
+        return f"FAILED: the claim {proof.claim} exceeds the status {proof.status.name}"
+    if proof.failed:
+        return "FAILED"
+    return (
+        str(proof.check.outcome) if not proof.missing else f"{proof.check.outcome}, {len(proof.missing)} runs missing"
+    )
+
+
+def _runs_table(proof: Proof) -> str:
+    assert proof.registration is not None
+    window = proof.registration.draft.judged_window
+    head = ["rate", "arm", "seed", "verdicts", *(label for _, label in HEADLINE)]
+    rows = [head]
+    for run in sorted(proof.runs, key=lambda r: (r.run.rate or 0.0, r.run.arm, r.run.seed)):
+        if run.readings:
+            values = run.readings[window]
+            rows.append([run.run.rate_name, run.run.arm, str(run.run.seed), verdict_words(run),
+                         *(number(values[name]) for name, _ in HEADLINE)])  # fmt: skip
+    return table(rows) + f"\n  readings over the window {window}"
+
+
+def verdict_words(run: RunReport) -> str:
+    """`trapped yes, zero_hits no` for a run."""
+    words = {True: "yes", False: "no", None: "not decidable"}
+    return ", ".join(f"{v.name} {words[v.decision.value]}" for v in run.verdicts) or "none"
+
+
+def _score_lines(proof: Proof) -> Iterator[str]:
+    for score in proof.scores:
+        measured = ", ".join(number(value) for value in score.measured.values()) or "no runs"
+        yield (
+            f"  prediction {score.name}: {number(score.predicted)} ± {score.relative_tolerance:.0%}; "
+            f"measured {measured}; {score.hits} of {len(score.measured)} hit"
+        )
+
+
+def _problem_lines(proof: Proof) -> Iterator[str]:
+    bad = list(problems(proof.check))
+    for path, check in bad[:_MAX_LISTED]:
+        yield f"  {check.outcome}  {path}: {plain(check.reason, 400)}"
+    if len(bad) > _MAX_LISTED:
+        yield f"  … and {len(bad) - _MAX_LISTED} more (--json lists all)"
+    for run in proof.missing[:_MAX_LISTED]:
+        yield f"  MISSING  {run.run.path}: {run.state}"
+    if len(proof.missing) > _MAX_LISTED:
+        yield f"  … and {len(proof.missing) - _MAX_LISTED} more missing runs"
+    for rate in proof.rates:
+        if rate.decision.value is None:
+            name = "closed" if rate.rate is None else f"rate {rate.rate:g}"
+            yield f"  NOT DECIDABLE  {name}: {rate.decision.reason}"
+
+
+def problems(check: Check, above: str = "") -> Iterator[tuple[str, Check]]:
+    """Every needed check below that is refuted or unprovable, with its path."""
+    path = f"{above} {check.name}".strip()
+    if check.children:
+        for child in check.children:
+            yield from problems(child, "" if not above and check.name.startswith("reg/") else path)
+    elif check.outcome is not Outcome.PROVEN and check.needed:
+        yield path, check

@@ -1,0 +1,30 @@
+"""Writes the ledger of a verified study."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cli.workflows.verify import verify
+from ledger.document import ledger_document
+from ledger.markdown import ledger_markdown
+from verifier.report import StudyReport, dumps
+
+
+def write_ledger(start: Path, runs: Path | None = None) -> tuple[list[Path], StudyReport]:
+    """Verify the whole study and write evidence/ledger.json and LEDGER.md.
+
+    Returns the files written and the verification behind them.
+    """
+    report, evidence = verify(start, runs=runs)
+    document = ledger_document(report)
+    folder = evidence.root / "evidence"
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for name, text in (("ledger.json", dumps(document) + "\n"), ("LEDGER.md", ledger_markdown(document))):
+        path = folder / name
+        partial = path.with_suffix(".partial")
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+        paths.append(path)
+    return paths, report

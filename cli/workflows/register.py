@@ -1,0 +1,224 @@
+"""Registration: check, calibrate, rehearse, freeze, sign, push, draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import git
+
+from artifacts.records import RECORDS_VERSION
+from cli.workflows.registered import (
+    Registered,
+    archive_witness,
+    archived_log,
+    beacon_value,
+    check_pushed,
+    latest,
+    remote_tags,
+    versions,
+)  # fmt: skip
+from cli.workflows.rehearse import rehearse
+from cli.workflows.reporter import Reporter
+from cli.workflows.run import run_registration
+from cli.workflows.verify import verify
+from modelf.cells import CELLS
+from registry.draft import Draft, load_draft
+from registry.errors import RegistrationError, StudyError
+from registry.publish import advance, identity, publish, push, write_blob, write_commit
+from registry.reading_catalogue import READINGS_VERSION
+from registry.registration import Calibration, freeze, read_registration
+from registry.ssh_signature import default_key_path, load_key, public_text, sign
+from registry.study import Study, open_repository
+from registry.tags import tag_payload
+from registry.witness.local import LocalBeacon
+from verifier.calibration_checks import quote
+from verifier.golden import golden_digest
+from verifier.report import Proof
+
+HIGHEST_CLAIM = {"local": "registered"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `register` did: `new` is False where the same draft stood already;
+    `drawn` whether its plans exist.
+    """
+
+    registered: Registered
+    new: bool
+    drawn: bool
+
+
+def register(study: Study, file: Path, reporter: Reporter, *, wait: bool = True) -> Outcome:
+    """Register a rule file. The same draft again changes nothing; a changed
+    one becomes the next version beside the old.
+    """
+    repository = open_repository(study)
+    draft = load_draft(_committed_bytes(repository, study, file), str(file))
+    return register_draft(study, repository, draft, reporter, wait=wait)
+
+
+def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: Reporter, *, wait: bool) -> Outcome:
+    """Register a loaded draft whose file is committed."""
+    existing = versions(repository, draft.id)
+    _check_remote_known(repository, study, draft.id, existing)
+    if existing and existing[-1].registration.draft_sha256 == draft.sha256:
+        check_pushed(repository, study, existing[-1])
+        reporter.say(f"{existing[-1].registration.tag} holds this very draft: nothing to register")
+        return Outcome(existing[-1], False, draw(study, repository, existing[-1], reporter) if wait else False)
+    calibration = _calibration(study, repository, draft, reporter)
+    rehearsal = rehearse(draft, calibration, reporter).frozen() if CELLS[draft.cell].step_costs else None
+    data = freeze(
+        draft,
+        len(existing) + 1 if not existing else existing[-1].registration.version + 1,
+        cell=CELLS[draft.cell],
+        beacon=LocalBeacon().promise(),
+        calibration=calibration,
+        rehearsal=rehearsal,
+        readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
+        records_version=RECORDS_VERSION,
+        claim=draft.claim or max(HIGHEST_CLAIM[w] for w in study.settings.witnesses),
+        supersedes=existing[-1].registration.digest if existing else None,
+    )
+    registered = _push_registration(study, repository, data)
+    registration = registered.registration
+    reporter.say(f"registered {registration.tag}, SHA-256 {registration.digest}, tagged, signed and pushed")
+    return Outcome(registered, True, draw(study, repository, registered, reporter) if wait else False)
+
+
+def _committed_bytes(repository: git.Repo, study: Study, file: Path) -> bytes:
+    """The rule file's bytes, which must be those at the study's head."""
+    path = file.resolve()
+    if not path.is_file():
+        raise StudyError("no such rule file", where=str(file), remedy="name a file below rules/")
+    if study.root not in path.parents:
+        raise StudyError("the rule file lies outside the study", where=str(file),
+                         remedy=f"put it below {study.root / 'rules'} and commit it")  # fmt: skip
+    relative = path.relative_to(study.root).as_posix()
+    try:
+        oid = repository.git.rev_parse("--verify", "--quiet", f"HEAD:{relative}")
+    except git.GitCommandError:
+        raise StudyError("the rule file is not committed", where=relative,
+                         remedy=f"git add {relative} && git commit, then repeat") from None  # fmt: skip
+    committed: bytes = repository.odb.stream(bytes.fromhex(oid)).read()
+    if committed != path.read_bytes():
+        raise StudyError("the rule file has changes that are not committed", where=relative,
+                         remedy=f"git commit {relative}, or git restore {relative}, then repeat")  # fmt: skip
+    return committed
+
+
+def _check_remote_known(repository: git.Repo, study: Study, identity: str, existing: list[Registered]) -> None:
+    here = {r.registration.tag for r in existing}
+    unknown = sorted(set(remote_tags(repository, study, identity)) - here)
+    if unknown:
+        raise RegistrationError(
+            "the remote holds registrations that this clone lacks", value=unknown,
+            remedy=f"git fetch --tags {study.settings.remote} && git pull --rebase, then repeat",
+        )  # fmt: skip
+
+
+def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
+    registration = read_registration(data, "the new registration")
+    key = load_key(default_key_path())
+    if public_text(key) != study.settings.signing_key:
+        raise StudyError("the signing key is not the study's", where=str(default_key_path()),
+                         value=public_text(key), remedy="set TRAP_SIGNING_KEY to the key of study.yaml")  # fmt: skip
+    head = repository.head.commit.hexsha
+    again = f"trapkit register rules/{registration.id}.yaml"
+    commit = write_commit(repository, head, {registration.file: data}, f"Register {registration.tag}")
+    payload = tag_payload(commit, registration.tag, identity(repository), registration.draft.title, registration.digest)
+    tag_object = write_blob(repository, payload + sign(key, payload), "tag")
+    refs = [f"{commit}:refs/heads/{study.settings.branch}", f"{tag_object}:refs/tags/{registration.tag}"]
+    push(repository, study.settings.remote, refs, again)
+    repository.git.update_ref(f"refs/tags/{registration.tag}", tag_object)
+    advance(repository, commit, [registration.file])
+    return Registered(registration, tag_object, data)
+
+
+def draw(study: Study, repository: git.Repo, registered: Registered, reporter: Reporter) -> bool:
+    """Read the beacon value of a registration and archive the witness's log;
+    whether its plans are drawn now. RegistrationError where it cannot be.
+    """
+    registration = registered.registration
+    if registration.draft.design.seeds.binding == "literal":
+        archive_witness(repository, study)
+        reporter.say(f"{registration.tag} has literal seeds: its plans need no draw")
+        return True
+    check_pushed(repository, study, registered)
+    value = beacon_value(study, registration, archived_log(study))
+    if value is None:
+        archive_witness(repository, study)
+        value = beacon_value(study, registration, archived_log(study))
+    if value is None:
+        raise RegistrationError(
+            "the witness has drawn no beacon for this registration", where=registration.tag,
+            remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
+        )  # fmt: skip
+    sessions = [_first_plan_size(registered, seed, value) for seed in registration.draft.design.seeds.values]
+    reporter.say(
+        f"drew the plans of {registration.tag} from {value.chain} {value.signature[:12]}…: {', '.join(sessions)}"
+    )
+    return True
+
+
+def _first_plan_size(registered: Registered, seed: int, value: object) -> str:
+    registration = registered.registration
+    run = next(r for r in registration.draft.design.run_ids() if r.seed == seed)
+    plan = registration.plan(run, value)  # type: ignore[arg-type]
+    count = plan.population or len(plan.base_arrivals_us) + len(plan.burst_arrivals_us)
+    return f"seed {seed}: {count} sessions"
+
+
+def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Reporter) -> Calibration | None:
+    """The calibration to freeze; registered, drawn and run first where the
+    cell is simulated and it is missing.
+    """
+    if draft.calibration is None:
+        return None
+    if not versions(repository, draft.calibration):
+        if CELLS[draft.cell].step_costs is None:
+            raise RegistrationError(
+                f"the calibration {draft.calibration} is not registered", where=draft.id,
+                remedy=f"trapkit register rules/{draft.calibration}.yaml, then trapkit run {draft.calibration}",
+            )  # fmt: skip
+        _register_calibration(study, repository, draft.calibration, reporter)
+    registered = latest(repository, draft.calibration)
+    measures = registered.registration.draft.measures
+    if not measures or registered.registration.cell.name != draft.cell:
+        raise RegistrationError(f"{draft.calibration} does not calibrate cell {draft.cell}", where=draft.id,
+                                remedy="name the all-miss registration of this cell")  # fmt: skip
+    run_registration(study, repository, registered, reporter)
+    proof = _proven(study, draft.calibration)
+    reporter.say(f"calibration {proof.tag}: proven")
+    assert proof.registration is not None
+    return quote(proof.registration, proof.runs, draft.design.workload.expected_session_prompt_tokens())
+
+
+def _register_calibration(study: Study, repository: git.Repo, name: str, reporter: Reporter) -> None:
+    path = study.root / "rules" / f"{name}.yaml"
+    reporter.say(f"the calibration {name} comes first: registering, drawing and running it")
+    if not path.is_file():
+        shipped = resources.files("rules") / f"{name}.yaml"
+        if not shipped.is_file():
+            raise RegistrationError(f"there is no rule file for the calibration {name}", where=str(path),
+                                    remedy=f"write rules/{name}.yaml")  # fmt: skip
+        relative = path.relative_to(study.root).as_posix()
+        publish(
+            repository,
+            study.settings.remote,
+            {relative: shipped.read_bytes()},
+            f"Add rules/{name}.yaml",
+            "the same command",
+        )
+    register(study, path, reporter)
+
+
+def _proven(study: Study, identity: str) -> Proof:
+    report, _ = verify(study.root, only=identity)
+    proof = report.proofs[-1]
+    if proof.failed or proof.incomplete:
+        raise RegistrationError(f"the calibration {identity} is not proven: {proof.check.reason}",
+                                remedy=f"trapkit verify {identity} says why; run what is missing: trapkit run {identity}")  # fmt: skip
+    return proof

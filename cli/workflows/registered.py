@@ -1,0 +1,131 @@
+"""The author's view of what is registered: tags, files, the remote, the beacon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import git
+
+from registry.errors import RegistrationError
+from registry.publish import publish
+from registry.registration import BeaconValue, Registration, read_registration
+from registry.study import Study
+from registry.tags import parse_tag_name
+from registry.witness.local import ARCHIVE, LocalBeacon, live_log, parse_log
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registration with its tag: the object id, and the frozen bytes."""
+
+    registration: Registration
+    tag_object: str
+    data: bytes
+
+
+def versions(repository: git.Repo, identity: str) -> list[Registered]:
+    """The registered versions of an id in the local repository, ascending."""
+    lines = repository.git.for_each_ref(
+        f"refs/tags/reg/{identity}/", "--format=%(refname:strip=2) %(objectname) %(objecttype)"
+    )
+    found = []
+    for line in lines.splitlines():
+        name, oid, kind = line.split(" ")
+        parsed = parse_tag_name(name)
+        if parsed and parsed[0] == identity and kind == "tag":
+            path = f"registrations/{identity}.v{parsed[1]}.json"
+            data = _bytes(repository, f"{oid}^{{commit}}:{path}")
+            found.append(Registered(read_registration(data, path), oid, data))
+    return sorted(found, key=lambda r: r.registration.version)
+
+
+def _bytes(repository: git.Repo, name: str) -> bytes:
+    try:
+        oid = repository.git.rev_parse("--verify", "--quiet", name)
+    except git.GitCommandError:
+        raise RegistrationError("a registration tag without its file", where=name) from None
+    data: bytes = repository.odb.stream(bytes.fromhex(oid)).read()
+    return data
+
+
+def identities(repository: git.Repo) -> list[str]:
+    """Every id that has a registration tag, sorted."""
+    names = repository.git.for_each_ref("refs/tags/reg/", "--format=%(refname:strip=2)").splitlines()
+    return sorted({parsed[0] for name in names if (parsed := parse_tag_name(name))})
+
+
+def latest(repository: git.Repo, identity: str) -> Registered:
+    """The latest version of an id; RegistrationError where there is none."""
+    found = versions(repository, identity)
+    if not found:
+        known = ", ".join(identities(repository)) or "none yet"
+        raise RegistrationError(
+            "not registered", value=identity,
+            remedy=f"registered here: {known}; register a rule file first: trapkit register rules/{identity}.yaml",
+        )  # fmt: skip
+    return found[-1]
+
+
+def remote_url(repository: git.Repo, study: Study) -> str:
+    """The URL of the study's remote."""
+    return next(iter(repository.remote(study.settings.remote).urls))
+
+
+def remote_tags(repository: git.Repo, study: Study, identity: str) -> dict[str, str]:
+    """Registration tags of an id on the remote: name to object id."""
+    try:
+        lines = repository.git.ls_remote("--refs", study.settings.remote, f"refs/tags/reg/{identity}/*").splitlines()
+    except git.GitCommandError as error:
+        raise RegistrationError(
+            "the remote does not answer", where=remote_url(repository, study), value=str(error.stderr).strip(),
+            remedy="check the remote, then repeat the command",
+        ) from None  # fmt: skip
+    rows = [line.split("\t") for line in lines]
+    return {ref.removeprefix("refs/tags/"): oid for oid, ref in rows}
+
+
+def check_pushed(repository: git.Repo, study: Study, registered: Registered) -> None:
+    """RegistrationError unless the remote holds this very tag."""
+    registration = registered.registration
+    seen = remote_tags(repository, study, registration.id).get(registration.tag)
+    if seen is None:
+        raise RegistrationError("the registration tag is not on the remote", where=registration.tag,
+                                remedy=f"push it: git push --atomic {study.settings.remote} "
+                                f"{study.settings.branch} {registration.tag}")  # fmt: skip
+    if seen != registered.tag_object:
+        raise RegistrationError("the remote holds another object under this tag", where=registration.tag, value=seen,
+                                remedy="a moved tag proves nothing: register a new version")  # fmt: skip
+
+
+def archived_log(study: Study) -> bytes:
+    """The witness's log as archived in the study's working tree."""
+    path = study.root / ARCHIVE
+    return path.read_bytes() if path.is_file() else b""
+
+
+def archive_witness(repository: git.Repo, study: Study) -> bool:
+    """Archive the local witness's log beside the evidence, committed and
+    pushed; whether there was anything new.
+    """
+    live = live_log(remote_url(repository, study))
+    if live is None or live == archived_log(study):
+        return False
+    publish(repository, study.settings.remote, {ARCHIVE: live}, "Archive the witness's push log", "trapkit draw")
+    return True
+
+
+def beacon_value(study: Study, registration: Registration, log: bytes) -> BeaconValue | None:
+    """The registration's beacon value from a witness log, if it is there."""
+    return LocalBeacon().value(registration.beacon, registration.tag, parse_log(log, ARCHIVE))
+
+
+def version_of(repository: git.Repo, identity: str, version: int | None) -> Registered:
+    """One version of an id, the latest where none is named."""
+    newest = latest(repository, identity)
+    if version is None:
+        return newest
+    for found in versions(repository, identity):
+        if found.registration.version == version:
+            return found
+    raise RegistrationError("no such version", where=f"reg/{identity}", value=version,
+                            remedy=f"the latest is {newest.registration.version}")  # fmt: skip

@@ -1,0 +1,159 @@
+"""Rehearsals: a draft's runs on the simulator over literal seeds.
+
+They say how often the rule would pass, and how its readings are distributed.
+Simulated, exploratory, and never evidence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from artifacts.records import RECORDS_VERSION
+from cli.workflows.reporter import Reporter
+from modelf.cells import CELLS
+from registry.design import RunId
+from registry.draft import Draft, load_draft
+from registry.plan import make_plan, plan_key
+from registry.reading_catalogue import READINGS_VERSION
+from registry.registration import BeaconPromise, Calibration, Registration, freeze, read_registration
+from registry.rule import decide_rate
+from runners.local_queue import run_all
+from runners.run_one import check_can_run
+from runners.simulated.run import simulate
+from verifier.calibration_checks import quote
+from verifier.golden import golden_digest
+from verifier.run_report import RunReport, frames_of, read
+from verifier.verdict import Readings, run_verdicts
+
+FIRST_SEED = 1000
+SEEDS = 20
+_MAX_GROUPS = 5000
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Readings and verdicts of every rehearsed run, and how often each rate
+    would pass over groups of as many seeds as the design has.
+    """
+
+    registration: Registration
+    seeds: tuple[int, ...]
+    readings: dict[RunId, Readings]
+    verdicts: dict[RunId, dict[str, bool | None]]
+    pass_share: dict[float | None, float]
+
+    def counts(self, rate: float | None, arm: str) -> dict[str, tuple[int, int]]:
+        """Verdict name to (true, decided) over the seeds."""
+        found: dict[str, list[bool]] = {}
+        for run, verdicts in self.verdicts.items():
+            if (run.rate, run.arm) == (rate, arm):
+                for name, value in verdicts.items():
+                    found.setdefault(name, []).extend([value] if value is not None else [])
+        return {name: (sum(values), len(values)) for name, values in found.items()}
+
+    def frozen(self) -> dict[str, object]:
+        """What a registration keeps of its rehearsal."""
+        design = self.registration.draft.design
+        rates: tuple[float | None, ...] = design.rates or (None,)
+        return {
+            "engine": "simulated",
+            "seeds": list(self.seeds),
+            "rates": [
+                {
+                    "rate": rate,
+                    "pass_share": self.pass_share[rate],
+                    "verdicts": {
+                        f"{arm.name}.{name}": list(count)
+                        for arm in design.arms
+                        for name, count in self.counts(rate, arm.name).items()
+                    },
+                }
+                for rate in rates
+            ],
+        }
+
+
+def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPromise | None = None) -> bytes:
+    """Frozen bytes of a draft as they would be, before it is registered."""
+    return freeze(
+        draft, 1, cell=CELLS[draft.cell], beacon=beacon or BeaconPromise("none", 0), calibration=calibration,
+        rehearsal=None, readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
+        records_version=RECORDS_VERSION, claim="registered", supersedes=None,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _read(data: bytes) -> Registration:
+    return read_registration(data, "rehearsal")
+
+
+def rehearse_run(order: tuple[bytes, RunId]) -> Readings:
+    """One literal-seed run, simulated and read; runs in a worker process."""
+    data, run = order
+    registration = _read(data)
+    design = registration.draft.design
+    plan = make_plan(plan_key("", 0, "", run.seed), design, design.arm(run.arm), registration.lambda_per_s(run))
+    tables = simulate(plan, design.arm(run.arm), registration.cell)
+    return read(frames_of(tables), registration)
+
+
+def rehearse(
+    draft: Draft, calibration: Calibration | None, reporter: Reporter, seeds: int = SEEDS, first_seed: int = FIRST_SEED
+) -> Rehearsal:
+    """Rehearse a draft over `seeds` literal seeds, in parallel over cores."""
+    data = provisional(draft, calibration)
+    registration = _read(data)
+    check_can_run(registration)
+    numbers = tuple(range(first_seed, first_seed + seeds))
+    design = draft.design
+    runs = dict.fromkeys(RunId(run.arm, run.rate, seed) for run in design.run_ids() for seed in numbers)
+    readings: dict[RunId, Readings] = {}
+    for (_, run), result in run_all(rehearse_run, [(data, run) for run in runs]):
+        if isinstance(result, Exception):
+            raise result
+        readings[run] = result
+        reporter.step(f"rehearsing {draft.id} (simulated)", len(readings), len(runs))
+    ordered = {run: readings[run] for run in runs}
+    verdicts = {
+        run: {v.name: v.decision.value for v in run_verdicts(registration, run, values)}
+        for run, values in ordered.items()
+    }
+    shares = {rate: _pass_share(registration, rate, verdicts, numbers) for rate in design.rates or (None,)}
+    return Rehearsal(registration, numbers, ordered, verdicts, shares)
+
+
+def _pass_share(
+    registration: Registration, rate: float | None, verdicts: dict[RunId, dict[str, bool | None]],
+    seeds: tuple[int, ...],
+) -> float:  # fmt: skip
+    """Share of seed groups on which the rate rule is true."""
+    rule, size = registration.draft.rule.rate, min(len(registration.draft.design.seeds.values), len(seeds))
+    if math.comb(len(seeds), size) <= _MAX_GROUPS:
+        groups = list(itertools.combinations(seeds, size))
+    else:
+        groups = [tuple((seeds * 2)[i : i + size]) for i in range(len(seeds))]
+    passed = 0
+    for group in groups:
+        lists = {name: [_verdict(verdicts, name, rate, seed) for seed in group] for name in rule.names}
+        passed += decide_rate(rule, lists).value is True
+    return passed / len(groups)
+
+
+def _verdict(verdicts: dict[RunId, dict[str, bool | None]], dotted: str, rate: float | None, seed: int) -> bool:
+    arm, name = dotted.split(".")
+    return verdicts[RunId(arm, rate, seed)][name] is True
+
+
+def rehearsed_calibration(text: bytes, name: str, draft: Draft, reporter: Reporter, seeds: int = 3) -> Calibration:
+    """The calibration of a draft from simulated literal-seed runs, for
+    rehearsing before anything is registered.
+    """
+    source = load_draft(text, name)
+    result = rehearse(source, None, reporter, seeds=seeds)
+    reports = [
+        RunReport(run, "complete", run_sha256="", readings=readings) for run, readings in result.readings.items()
+    ]
+    return quote(result.registration, reports, draft.design.workload.expected_session_prompt_tokens())

@@ -1,0 +1,26 @@
+"""Verification of the study around a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from registry.errors import RegistrationError
+from registry.study import find_root
+from verifier.evidence import StudyEvidence, gather
+from verifier.proof import verify_study
+from verifier.report import StudyReport
+
+
+def verify(start: Path, only: str | None = None, runs: Path | None = None) -> tuple[StudyReport, StudyEvidence]:
+    """Verify a study, or one registration of it and what it quotes.
+
+    `runs` is the folder of run files; by default the study's own.
+    """
+    root = find_root(start)
+    evidence = gather(root)
+    known = sorted({tag.id for tag in evidence.tags})
+    if only is not None and only not in known:
+        raise RegistrationError(
+            "not registered", value=only, remedy=f"registered here: {', '.join(known) or 'none yet'}"
+        )
+    return verify_study(evidence, runs.resolve() if runs else root / "runs", only), evidence

@@ -1,0 +1,59 @@
+"""The ledger as one JSON value: what was promised, when, and what came out.
+
+The same study gives the same bytes: no wall clock, no viewer's paths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verifier.report import Proof, StudyReport, proof_json, to_json
+
+SCHEMA = "trap-ledger-1"
+
+NO_ONE_CAN_PROVE = (
+    "Consistent records are not proof that a GPU ran.",
+    "Registrations in other repositories cannot be excluded.",
+    "Pushed is shown; whether the repository was public is not.",
+    "The ledger is tamper-evident to holders of an earlier copy only.",
+    "Computed by the study's own author; verify it yourself with: trapkit verify",
+)
+
+
+def ledger_document(report: StudyReport) -> dict[str, Any]:
+    """Everything that the ledger says, as plain JSON."""
+    return {
+        "schema": SCHEMA,
+        "study": report.study,
+        "proof_count": len(report.proofs),
+        "failure_count": report.failures,
+        "last_line": report.last_line,
+        "registrations": [_entry(proof) for proof in report.proofs],
+        "attempts_log_problems": list(report.log_problems),
+        "exploratory_runs": report.exploratory,
+        "no_one_can_prove": list(NO_ONE_CAN_PROVE),
+    }
+
+
+def _entry(proof: Proof) -> dict[str, Any]:
+    entry = proof_json(proof)
+    registration = proof.registration
+    if registration is None:
+        return entry
+    draft = registration.draft
+    entry |= {
+        "rule": {
+            "runs": {f"{r.arm}.{r.name}": r.text for r in draft.rule.runs},
+            "reported": {f"{r.arm}.{r.name}": r.text for r in draft.rule.reported},
+            "rate": draft.rule.rate.text,
+        },
+        "judged_window": draft.judged_window,
+        "seed_binding": draft.design.seeds.binding,
+        "calibration": to_json(registration.calibration),
+        "rehearsal": registration.rehearsal,
+        "supersedes": registration.supersedes,
+        "simulated": any(run.simulated for run in proof.runs),
+    }
+    for name in ("blindness", "caveats", "notes", "deviations", "amendments"):
+        entry[name] = draft.source.get(name)
+    return entry

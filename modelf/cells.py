@@ -1,0 +1,104 @@
+"""The paper's cells as data, each constant with its origin.
+
+A cell is engine, version, model, GPU and KV pool. Only cells whose step costs
+are known can be simulated; the others are run on real engines.
+
+Origins: `printed` (the paper states it), `fitted` (reconstructed from printed
+figures; not the paper's own number), `estimated` (from first principles).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StepCosts:
+    """What one engine step costs; seconds and tokens.
+
+    A prefill of n new tokens after m cached ones costs, beyond
+    `prefill_request_s` once a request,
+    `prefill_token_s` n + `prefill_pair_s` (n m + n^2 / 2). A decode step
+    costs `decode_step_s` + `decode_kv_token_s` times the batch's KV tokens.
+    """
+
+    prefill_request_s: float
+    prefill_token_s: float
+    prefill_pair_s: float
+    decode_step_s: float
+    decode_kv_token_s: float
+    chunk_tokens: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Where one constant of a cell comes from."""
+
+    name: str
+    origin: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One engine configuration that a registration names."""
+
+    name: str
+    engine: str
+    engine_version: str
+    model: str
+    gpu: str
+    pool_tokens: int
+    cache_block_tokens: int
+    step_costs: StepCosts | None
+    constants: tuple[Constant, ...]
+
+
+_QWEN_A100 = StepCosts(
+    prefill_request_s=0.00726,
+    prefill_token_s=62.3e-6,
+    prefill_pair_s=2.28e-9,
+    decode_step_s=0.0117,
+    decode_kv_token_s=33.7e-9,
+    chunk_tokens=8192,
+)
+
+_QWEN_A100_ORIGINS = (
+    Constant("prefill_request_s", "fitted", "7.26 ms: the fit's constant less the printed decode share of 79.7 ms"),
+    Constant("prefill_token_s", "fitted", "62.3 us a token, to reproduce the paper's printed model-F figures"),
+    Constant("prefill_pair_s", "fitted", "2.28 ns a causal pair, to reproduce the paper's printed model-F figures"),
+    Constant("decode_step_s", "estimated", "7.6e9 bf16 weights over the A100's memory bandwidth, with overhead"),
+    Constant("decode_kv_token_s", "estimated", "57,344 KV bytes a token (Qwen2.5-7B, bf16) over memory bandwidth"),
+    Constant("chunk_tokens", "estimated", "the chunk size pinned for this cell; the paper lost its figure"),
+)
+
+
+def _pool(origin: str, note: str) -> Constant:
+    return Constant("pool_tokens", origin, note)
+
+
+CELLS: dict[str, Cell] = {
+    cell.name: cell
+    for cell in (
+        Cell(
+            "sglang-300k", "sglang", "0.5.22", "Qwen2.5-7B-Instruct", "A100 80GB PCIe", 300_000, 1,
+            _QWEN_A100, (_pool("printed", "KV pool capped at 300k tokens"), *_QWEN_A100_ORIGINS),
+        ),
+        Cell(
+            "sglang-native", "sglang", "0.5.22", "Qwen2.5-7B-Instruct", "A100 80GB PCIe", 955_757, 1,
+            _QWEN_A100, (_pool("printed", "SGLang's own pool"), *_QWEN_A100_ORIGINS),
+        ),
+        Cell(
+            "vllm-300k", "vllm", "0.32.0", "Qwen2.5-7B-Instruct", "A100 80GB PCIe", 300_000, 16,
+            None, (_pool("printed", "KV pool capped at 300k tokens"),),
+        ),
+        Cell(
+            "h200-600k", "sglang", "0.5.22", "Qwen2.5-7B-Instruct", "H200 NVL", 600_000, 1,
+            None, (_pool("printed", "KV pool capped at 600k tokens"),),
+        ),
+        Cell(
+            "llama-300k", "sglang", "0.5.22", "Llama-3.1-8B-Instruct", "A100 80GB PCIe", 300_000, 1,
+            None, (_pool("printed", "KV pool capped at 300k tokens"),),
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,165 @@
+"""The attempts log: start and result records on the branch `attempts`.
+
+Append-only: each push adds one JSON-lines file. A start record is pushed
+before anything runs, so a run that never reports shows as abandoned for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from registry.canonical import canonical_bytes, load_json
+from registry.design import RunId
+from registry.errors import RegistrationError, TrapError
+from registry.mirror import Mirror
+
+if TYPE_CHECKING:
+    import git
+
+BRANCH = "attempts"
+FOLDER = "attempts"
+SCHEMA = "trap-attempts-1"
+PUSH_TRIES = 5
+_FILE = re.compile(r"attempts/([0-9]{6})-(start|result)\.jsonl")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One line of the log.
+
+    `event` is `start`, `complete` or `abandoned`. A start reserves attempts
+    `attempt` .. `last_attempt`; a result speaks of `attempt` alone, and
+    `run_sha256` is the digest of its run.json (complete ones only).
+    """
+
+    event: str
+    registration: str
+    version: int
+    digest: str
+    arm: str
+    rate: float | None
+    seed: int
+    attempt: int
+    last_attempt: int
+    batch: str
+    time: str
+    run_sha256: str | None = None
+    late: bool = False
+    reason: str | None = None
+
+    @property
+    def run(self) -> RunId:
+        """The registered run that the record speaks of."""
+        return RunId(self.arm, self.rate, self.seed)
+
+
+@dataclass(frozen=True)
+class AttemptLog:
+    """The whole log: records in order, and what breaks its form."""
+
+    records: tuple[AttemptRecord, ...]
+    problems: tuple[str, ...] = ()
+
+    def of(self, registration: str, version: int) -> list[AttemptRecord]:
+        """The records of one registration, in log order."""
+        return [r for r in self.records if (r.registration, r.version) == (registration, version)]
+
+
+def encode(records: list[AttemptRecord]) -> bytes:
+    """JSON lines, canonical, one record a line."""
+    return b"".join(canonical_bytes({"schema": SCHEMA, **asdict(r)}) + b"\n" for r in records)
+
+
+def decode(data: bytes, name: str) -> list[AttemptRecord]:
+    """Records from a file of the log; TrapError for a malformed line."""
+    return [_record(load_json(line, f"{name}, line {n}"), f"{name}, line {n}")
+            for n, line in enumerate(data.splitlines(), 1)]  # fmt: skip
+
+
+def _record(value: Any, where: str) -> AttemptRecord:
+    if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
+        raise RegistrationError("not a record of the attempts log", where=where)
+    try:
+        record = AttemptRecord(**value)
+    except TypeError as error:
+        raise RegistrationError(f"not a record of the attempts log: {error}", where=where) from None
+    numbers = (record.version, record.seed, record.attempt, record.last_attempt)
+    sound = record.event in ("start", "complete", "abandoned") and all(
+        isinstance(n, int) and not isinstance(n, bool) for n in numbers
+    )
+    complete = record.event != "complete" or bool(_SHA256.fullmatch(str(record.run_sha256)))
+    if not (sound and complete and isinstance(record.rate, int | float | None)):
+        raise RegistrationError("a malformed record of the attempts log", where=where)
+    return record
+
+
+def read_log(mirror: Mirror, remote: str) -> AttemptLog:
+    """The log in a mirror: the local branch, else the remote's."""
+    refs = mirror.refs()
+    for ref in (f"refs/heads/{BRANCH}", f"refs/remotes/{remote}/{BRANCH}"):
+        if ref in refs:
+            return _read(mirror, refs[ref][0])
+    return AttemptLog(())
+
+
+def _read(mirror: Mirror, commit: str) -> AttemptLog:
+    problems = [f"{path} was changed after it was pushed (commit {c[:12]}, {status})"
+                for c, status, path in mirror.changes(commit)]  # fmt: skip
+    records: list[AttemptRecord] = []
+    for path in mirror.list_files(commit, FOLDER):
+        data = mirror.blob(commit, path) if _FILE.fullmatch(path) else None
+        if data is None:
+            problems.append(f"{path} is not a file of the log")
+            continue
+        try:
+            records += decode(data, path)
+        except TrapError as error:
+            problems.append(f"{error.where}: {error.what}")
+    return AttemptLog(tuple(records), tuple(problems))
+
+
+def append(repository: git.Repo, remote: str, kind: str, records: list[AttemptRecord]) -> None:
+    """Push records as one new file; tried anew on top of what others pushed.
+
+    RegistrationError after `PUSH_TRIES` rejections: then nothing may run.
+    """
+    from registry.publish import push, write_commit
+
+    for attempt in range(PUSH_TRIES):
+        tip = _remote_tip(repository, remote)
+        number = _next_number(repository, tip)
+        path = f"{FOLDER}/{number:06d}-{kind}.jsonl"
+        commit = write_commit(repository, tip, {path: encode(records)}, f"{kind} records {number}")
+        try:
+            push(repository, remote, [f"{commit}:refs/heads/{BRANCH}"], "the same command")
+        except RegistrationError:
+            if attempt == PUSH_TRIES - 1:
+                raise
+            continue
+        repository.git.update_ref(f"refs/heads/{BRANCH}", commit)
+        return
+
+
+def _remote_tip(repository: git.Repo, remote: str) -> str | None:
+    listed = repository.git.ls_remote(remote, f"refs/heads/{BRANCH}").split()
+    if not listed:
+        return None
+    repository.git.fetch("--quiet", remote, f"refs/heads/{BRANCH}")
+    return str(listed[0])
+
+
+def _next_number(repository: git.Repo, tip: str | None) -> int:
+    if tip is None:
+        return 1
+    names = repository.git.ls_tree("--name-only", tip, "--", f"{FOLDER}/").splitlines()
+    return 1 + max((int(m[1]) for name in names if (m := _FILE.fullmatch(name))), default=0)
+
+
+def to_json(record: AttemptRecord) -> dict[str, Any]:
+    """The record as a plain JSON value, for reports."""
+    value: dict[str, Any] = json.loads(canonical_bytes(asdict(record)))
+    return value

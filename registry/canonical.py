@@ -1,0 +1,69 @@
+"""Canonical bytes (RFC 8785) and their SHA-256; strict reading of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import rfc8785
+
+from registry.errors import CapExceeded, DraftError
+
+MAX_JSON_BYTES = 8_388_608
+_MAX_DEPTH = 64
+
+
+def canonical_bytes(value: Any) -> bytes:
+    """RFC 8785 bytes of a JSON value.
+
+    Raises DraftError for what RFC 8785 cannot carry: NaN, infinities,
+    integers from 2^53, keys that are not text.
+    """
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        raise DraftError(f"no canonical form: {error}", remedy="use finite numbers below 2^53") from None
+
+
+def sha256_hex(data: bytes) -> str:
+    """Lower-case hex SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical bytes, lower-case hex."""
+    return sha256_hex(canonical_bytes(value))
+
+
+def load_json(data: bytes, name: str) -> Any:
+    """Strict JSON: UTF-8, no duplicate keys, no NaN, capped size and depth."""
+    if len(data) > MAX_JSON_BYTES:
+        raise CapExceeded("the file is too large", where=name, value=len(data))
+    try:
+        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise CapExceeded("the JSON is too deeply nested", where=name) from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise DraftError(f"not strict JSON: {error}", where=name) from None
+    if _depth(value) > _MAX_DEPTH:
+        raise CapExceeded("the JSON is too deeply nested", where=name)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key stands twice")
+    return result
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _depth(value: Any, level: int = 0) -> int:
+    if level > _MAX_DEPTH or not isinstance(value, dict | list):
+        return level
+    children = value.values() if isinstance(value, dict) else value
+    return max((_depth(child, level + 1) for child in children), default=level)

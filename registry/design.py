@@ -1,0 +1,115 @@
+"""What a registration promises, as frozen dataclasses.
+
+Field names are the YAML keys of a rule file. Loading and checking happen in
+`registry.draft`; nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelf.turn_law import Workload
+
+
+@dataclass(frozen=True)
+class Burst:
+    """`sessions` extra sessions, uniform within `spread_s` from `start_s`."""
+
+    sessions: int
+    start_s: float
+    spread_s: float
+
+
+@dataclass(frozen=True)
+class GateSetting:
+    """A FIFO session cap at the client, engaged at `engage_s`.
+
+    It comes off once both its queues have been empty for `release_after_s`
+    seconds; None keeps it to the horizon.
+    """
+
+    cap: int
+    engage_s: float
+    release_after_s: float | None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One treatment. Arms of a seed share arrivals, turn counts, tool times.
+
+    `population` sessions are kept running instead of open arrivals;
+    `caching` False switches the engine's prefix cache off.
+    """
+
+    name: str
+    burst: Burst | None = None
+    gate: GateSetting | None = None
+    population: int | None = None
+    caching: bool = True
+
+
+@dataclass(frozen=True)
+class Window:
+    """The span [start_s, end_s) in which readings are taken."""
+
+    name: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seed numbers, and what their plans are bound to.
+
+    `binding` is `beacon` (digest and beacon enter the plan key, so no plan
+    exists before the registration) or `literal` (the seed number alone).
+    """
+
+    values: tuple[int, ...]
+    binding: str
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that fixes which runs exist and how they are driven."""
+
+    horizon_s: float
+    workload: Workload
+    rates: tuple[float, ...]
+    arms: tuple[Arm, ...]
+    windows: tuple[Window, ...]
+    seeds: Seeds
+
+    def arm(self, name: str) -> Arm:
+        """The arm called `name`; KeyError where there is none."""
+        return {arm.name: arm for arm in self.arms}[name]
+
+    def run_ids(self) -> tuple[RunId, ...]:
+        """Every registered run: arm x rate x seed, in the design's order."""
+        return tuple(
+            RunId(arm.name, rate, seed)
+            for arm in self.arms
+            for rate in (self.rates if arm.population is None else (None,))
+            for seed in self.seeds.values
+        )
+
+
+@dataclass(frozen=True, order=True)
+class RunId:
+    """One run of a registration. `rate` is a multiple of lambda_ref; None for
+    a closed population, which has no arrival rate.
+    """
+
+    arm: str
+    rate: float | None
+    seed: int
+
+    @property
+    def rate_name(self) -> str:
+        """The rate as it stands in paths and tables; `closed` where none."""
+        return "closed" if self.rate is None else repr(float(self.rate))
+
+    @property
+    def path(self) -> str:
+        """`<arm>/<rate>/<seed>`, the run's place below its registration."""
+        return f"{self.arm}/{self.rate_name}/{self.seed}"

@@ -1,0 +1,251 @@
+"""A rule file: loaded strictly, checked, and turned into dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from modelf.cells import CELLS
+from modelf.turn_law import TruncatedGeometric, Workload
+from registry.canonical import digest
+from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
+from registry.errors import DraftError, ManyErrors, TrapError
+from registry.reading_catalogue import READING_KINDS
+from registry.rule import RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
+from registry.rule_constancy import check_run_rule
+from registry.schema_check import check
+from registry.strict_yaml import Document, Path, load
+
+NOMINAL_LAMBDA_REF_PER_S = 0.072
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A stated prediction of one reading; a run hits within the tolerance.
+
+    `value` is in the reading's unit, or in multiples of the reference value
+    `times`.
+    """
+
+    name: str
+    source: str
+    arm: str
+    rate: float
+    window: str
+    reading: str
+    value: float
+    times: str | None
+    relative_tolerance: float
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A value that other registrations quote: a reading's median over runs."""
+
+    name: str
+    arm: str
+    window: str
+    reading: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Everything a rule file says. `source` is its plain JSON value."""
+
+    id: str
+    title: str
+    question: str
+    cell: str
+    calibration: str | None
+    design: Design
+    rule: Rule
+    measures: tuple[Measure, ...]
+    predictors: tuple[Predictor, ...]
+    claim: str | None
+    source: dict[str, Any]
+
+    @property
+    def judged_window(self) -> str:
+        """The window that the first run verdict reads: the one to show first."""
+        return self.rule.runs[0].readings[0][0]
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the canonical rule file: what makes two drafts the same."""
+        return digest(self.source)
+
+
+def load_draft(text: bytes, name: str) -> Draft:
+    """Load and check a rule file; `name` is its name for messages.
+
+    Raises DraftError, or ManyErrors with every finding.
+    """
+    document = load(text, name)
+    if not isinstance(document.value, dict):
+        raise DraftError("a rule file is a mapping", where=name, remedy="start with `schema: trap-draft-1`")
+    check(document, "draft")
+    return build_draft(document)
+
+
+def build_draft(document: Document) -> Draft:
+    """A Draft from a document that satisfies the schema."""
+    source = document.value
+    design = _design(source["design"])
+    problems = [*_design_problems(document, design), *_reference_problems(document, design)]
+    if problems:
+        raise ManyErrors(problems)
+    return Draft(
+        id=source["id"],
+        title=source["title"],
+        question=source["question"],
+        cell=source["cell"],
+        calibration=source.get("calibration"),
+        design=design,
+        rule=_rule(document, design),
+        measures=tuple(Measure(name, **m) for name, m in source.get("measures", {}).items()),
+        predictors=tuple(_predictor(p) for p in source["predictors"]),
+        claim=source.get("claim"),
+        source=source,
+    )
+
+
+def _predictor(source: dict[str, Any]) -> Predictor:
+    fields = {key: value for key, value in source.items() if key != "kind"}
+    fields.setdefault("times", None)
+    fields["rate"] = float(fields["rate"])
+    return Predictor(**fields)
+
+
+def _design(source: dict[str, Any]) -> Design:
+    workload = dict(source["workload"])
+    turns = TruncatedGeometric(**workload.pop("turns"))
+    return Design(
+        horizon_s=float(source["horizon_s"]),
+        workload=Workload(turns=turns, **workload),
+        rates=tuple(float(rate) for rate in source["rates"]),
+        arms=tuple(_arm(name, arm) for name, arm in source["arms"].items()),
+        windows=tuple(Window(name, float(w["start_s"]), float(w["end_s"])) for name, w in source["windows"].items()),
+        seeds=Seeds(tuple(source["seeds"]["values"]), source["seeds"]["binding"]),
+    )
+
+
+def _arm(name: str, source: dict[str, Any]) -> Arm:
+    burst = Burst(**source["burst"]) if "burst" in source else None
+    gate = GateSetting(**source["gate"]) if "gate" in source else None
+    return Arm(name, burst, gate, source.get("population"), source.get("caching", True))
+
+
+def _design_problems(document: Document, design: Design) -> list[TrapError]:
+    problems: list[TrapError] = []
+
+    def problem(what: str, path: Path, value: object, remedy: str) -> None:
+        problems.append(DraftError(what, where=document.where(path), value=value, remedy=remedy))
+
+    if document.value["cell"] not in CELLS:
+        problem("unknown cell", ("cell",), document.value["cell"], f"one of: {', '.join(CELLS)}")
+    for window in design.windows:
+        if not window.start_s < window.end_s <= design.horizon_s:
+            problem(
+                "the window does not lie inside the run", ("design", "windows", window.name),
+                [window.start_s, window.end_s], f"0 <= start_s < end_s <= horizon_s = {design.horizon_s:g}",
+            )  # fmt: skip
+    for arm in design.arms:
+        place: Path = ("design", "arms", arm.name)
+        if arm.population is None and not design.rates:
+            problem("an arm with open arrivals needs rates", place, arm.name, "give design.rates")
+        if arm.population is not None and (arm.burst or arm.gate):
+            problem("a closed population takes no burst and no gate", place, arm.name, "leave them out")
+        if arm.burst and arm.burst.start_s >= design.horizon_s:
+            problem("the burst starts after the run", (*place, "burst", "start_s"), arm.burst.start_s,
+                    f"less than horizon_s = {design.horizon_s:g}")  # fmt: skip
+        if arm.gate and arm.gate.engage_s >= design.horizon_s:
+            problem("the cap engages after the run", (*place, "gate", "engage_s"), arm.gate.engage_s,
+                    f"less than horizon_s = {design.horizon_s:g}")  # fmt: skip
+    if {arm.population is None for arm in design.arms} == {True, False}:
+        problem("open arms and closed populations do not mix in one registration",
+                ("design", "arms"), [arm.name for arm in design.arms], "make two registrations")  # fmt: skip
+    if design.rates and "calibration" not in document.value:
+        problem("rates are multiples of a measured lambda_ref, and no calibration is named",
+                (), None, "add calibration: all-miss-<cell>")  # fmt: skip
+    if document.value.get("calibration") == document.value["id"]:
+        problem("a registration cannot calibrate itself", ("calibration",), document.value["id"],
+                "name the all-miss registration of the cell")  # fmt: skip
+    return problems
+
+
+def _reference_problems(document: Document, design: Design) -> list[TrapError]:
+    arms = [arm.name for arm in design.arms]
+    windows = [window.name for window in design.windows]
+    allowed: dict[str, list[Any]] = {
+        "arm": arms, "window": windows, "reading": list(READING_KINDS), "rate": list(design.rates),
+    }  # fmt: skip
+    places: list[Path] = [("predictors", i) for i in range(len(document.value["predictors"]))]
+    places += [("measures", name) for name in document.value.get("measures", {})]
+    problems: list[TrapError] = []
+    for place in places:
+        entry = document.value[place[0]][place[1]]
+        for key, names in allowed.items():
+            if key in entry and entry[key] not in names:
+                problems.append(
+                    DraftError(
+                        f"unknown {key}",
+                        where=document.where((*place, key)),
+                        value=entry[key],
+                        remedy=f"one of: {', '.join(map(str, names))}",
+                    )  # fmt: skip
+                )
+    for section in ("runs", "reported"):
+        for arm in document.value["rule"].get(section, {}):
+            if arm not in arms:
+                problems.append(
+                    DraftError(
+                        "the rule judges an arm that the design lacks",
+                        where=document.where(("rule", section, arm)),
+                        value=arm,
+                        remedy=f"one of: {', '.join(arms)}",
+                    )  # fmt: skip
+                )
+    return problems
+
+
+def _rule(document: Document, design: Design) -> Rule:
+    source = document.value["rule"]
+    windows = {window.name for window in design.windows}
+    arms = {arm.name: arm for arm in design.arms}
+
+    def run_rules(section: str) -> tuple[RunRule, ...]:
+        return tuple(
+            compile_run_rule(arm, name, text, windows, arms[arm], document.where(("rule", section, arm, name)))
+            for arm, verdicts in source.get(section, {}).items()
+            for name, text in verdicts.items()
+        )
+
+    runs, reported = run_rules("runs"), run_rules("reported")
+    for rule in (*runs, *reported):
+        for reference in _nominal_references(document, design, arms[rule.arm]):
+            check_run_rule(rule, reference)
+    lists = {f"{rule.arm}.{rule.name}" for rule in runs}
+    rate: RateRule = compile_rate_rule(
+        source["rate"], lists, len(design.seeds.values), document.where(("rule", "rate"))
+    )
+    return Rule(runs, reported, rate)
+
+
+def _nominal_references(document: Document, design: Design, arm: Arm) -> list[dict[str, float]]:
+    """Reference values of the right size, a set a rate.
+
+    The measured ones are not known yet; whether a rule is constant does not
+    hang on their exact size.
+    """
+    cell = CELLS[document.value["cell"]]
+    session_tokens = design.workload.expected_session_prompt_tokens()
+    common: dict[str, float] = {
+        "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
+        "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,
+        "pool_tokens": float(cell.pool_tokens),
+        "cap": float(arm.gate.cap) if arm.gate else 0.0,
+    }
+    return [
+        {**common, "lambda_per_s": rate * NOMINAL_LAMBDA_REF_PER_S}
+        for rate in (design.rates if arm.population is None else (0.0,))
+    ]

@@ -1,0 +1,26 @@
+"""Hostile text shown as plain text: no escapes, no markup, no direction marks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def plain(text: object, limit: int = 2000) -> str:
+    """One line of printable characters; others become `U+XXXX`."""
+    flat = re.sub(r"[ \t\r\n]+", " ", str(text))[:limit]
+    return "".join(c if unicodedata.category(c) not in _HIDDEN else f"U+{ord(c):04X}" for c in flat)
+
+
+def markdown(text: object) -> str:
+    """`plain`, with everything that Markdown or HTML could read escaped."""
+    return _MARKDOWN.sub(r"\\\1", plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+
+
+def code(text: object) -> str:
+    """`plain` as a Markdown code span, safe in a table cell."""
+    flat = plain(text).replace("`", "'").replace("|", "\\|")
+    return f"`{flat}`"

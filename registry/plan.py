@@ -1,0 +1,141 @@
+"""Arrival plans: from registration digest, beacon and seed to arrivals.
+
+key = SHA-256(rfc8785(["trap-plan-1", digest, round, signature, seed])). One
+stream for the base arrivals, one for the burst, one a session; unit
+exponential gaps are shared by the rates of a seed. All times are integer
+microseconds. No one can know a plan before the beacon is out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import rfc8785
+
+from modelf.turn_law import TruncatedGeometric, Workload
+from registry.design import Arm, Burst, Design
+from registry.philox import top_53_bits, uniform, unit_exponential, words
+
+PLAN_VERSION = "trap-plan-1"
+MICROSECONDS = 1_000_000
+_BLOCK = 256
+
+
+def plan_key(digest: str, round_number: int, signature: str, seed: int) -> bytes:
+    """The 32-byte key of one seed's plan.
+
+    `digest` and `signature` are lower-case hex; both are empty and
+    `round_number` is 0 for literal seeds.
+    """
+    parts: list[Any] = [PLAN_VERSION, digest, round_number, signature, seed]
+    return hashlib.sha256(rfc8785.dumps(parts)).digest()
+
+
+@lru_cache
+def turn_table(law: TruncatedGeometric) -> tuple[int, ...]:
+    """floor(2^53 P(T <= k)) for k = 1 .. max_turns - 1, exact integers."""
+    scale = 2**53
+    return tuple(int(scale * (1 - law.survival(k + 1))) for k in range(1, law.max_turns))
+
+
+@dataclass(frozen=True)
+class SessionDraw:
+    """One session's own randomness.
+
+    `turns`: its turn count; `tool_us`: the tool time after each turn but the
+    last, integer microseconds, length turns - 1.
+    """
+
+    turns: int
+    tool_us: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one (rate, arm, seed) is driven by.
+
+    Arrivals are ascending integer microseconds; the sessions behind them are
+    `base-0`, `base-1`, … and `burst-0`, …; a closed population has
+    `population-0`, … without arrivals.
+    """
+
+    key: bytes
+    workload: Workload
+    horizon_us: int
+    base_arrivals_us: tuple[int, ...]
+    burst_arrivals_us: tuple[int, ...]
+    population: int
+    _draws: dict[tuple[str, int], SessionDraw] = field(default_factory=dict, repr=False, compare=False)
+
+    def session(self, origin: str, index: int) -> SessionDraw:
+        """Turn count and tool times of session `<origin>-<index>`."""
+        if (origin, index) not in self._draws:
+            first = index - index % _BLOCK
+            block = draw_sessions(self.key, self.workload, origin, first, _BLOCK)
+            self._draws.update({(origin, first + i): d for i, d in enumerate(block)})
+        return self._draws[origin, index]
+
+    def arrivals(self) -> list[tuple[int, str, int]]:
+        """All (arrival_us, origin, index), in time order; base before burst
+        where two coincide.
+        """
+        rows = [(t, "base", i) for i, t in enumerate(self.base_arrivals_us)]
+        rows += [(t, "burst", i) for i, t in enumerate(self.burst_arrivals_us)]
+        return sorted(rows)
+
+
+@lru_cache(maxsize=256)
+def draw_sessions(key: bytes, workload: Workload, origin: str, first: int, count: int) -> tuple[SessionDraw, ...]:
+    """Sessions `first` .. `first + count - 1` of an origin.
+
+    Word 0 of stream `session/<origin>/<index>` gives the turn count, word k
+    the tool time after turn k. Kept for the other arms and rates of the seed.
+    """
+    width = workload.turns.max_turns
+    raw = np.stack([words(key, f"session/{origin}/{first + i}", width) for i in range(count)])
+    table = np.asarray(turn_table(workload.turns), dtype=np.int64)
+    turns = 1 + np.searchsorted(table, top_53_bits(raw[:, 0]), side="right")
+    tool_us = np.rint(unit_exponential(raw[:, 1:]) * workload.mean_tool_s * MICROSECONDS)
+    times = tool_us.astype(np.int64).tolist()
+    return tuple(SessionDraw(n, tuple(row[: n - 1])) for n, row in zip(turns.tolist(), times, strict=True))
+
+
+def base_arrivals_us(key: bytes, lambda_per_s: float, horizon_us: int) -> tuple[int, ...]:
+    """Poisson arrivals before the horizon, integer microseconds, ascending."""
+    count = _BLOCK
+    while True:
+        unit_gaps = unit_exponential(words(key, "base", count))
+        gaps = np.rint(unit_gaps / lambda_per_s * MICROSECONDS).astype(np.int64)
+        times = np.cumsum(gaps)
+        if times[-1] >= horizon_us:
+            return tuple(times[times < horizon_us].tolist())
+        count *= 2
+
+
+def burst_arrivals_us(key: bytes, burst: Burst) -> tuple[int, ...]:
+    """The burst's arrivals, uniform within its spread, ascending."""
+    u = uniform(words(key, "burst", burst.sessions))
+    offsets = np.sort(np.floor(u * (burst.spread_s * MICROSECONDS)).astype(np.int64))
+    return tuple((offsets + round(burst.start_s * MICROSECONDS)).tolist())
+
+
+def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None) -> Plan:
+    """The plan of one arm at one arrival rate (None for a closed population)."""
+    horizon_us = round(design.horizon_s * MICROSECONDS)
+    base: tuple[int, ...] = ()
+    if arm.population is None:
+        assert lambda_per_s is not None
+        base = base_arrivals_us(key, lambda_per_s, horizon_us)
+    burst = burst_arrivals_us(key, arm.burst) if arm.burst else ()
+    return Plan(
+        key=key,
+        workload=design.workload,
+        horizon_us=horizon_us,
+        base_arrivals_us=base,
+        burst_arrivals_us=tuple(t for t in burst if t < horizon_us),
+        population=arm.population or 0,
+    )

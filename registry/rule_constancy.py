@@ -1,0 +1,155 @@
+"""Is a rule able to decide anything? A constant one is refused.
+
+A run rule must take both values over its readings' bounds and both sides of
+its thresholds; the rate rule over all lists of verdicts. Thresholds are found
+by solving each comparison for each of its readings.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+
+from registry.errors import RuleError
+from registry.reading_catalogue import READING_KINDS
+from registry.rule import RUN_FUNCTIONS, RateRule, RunRule, Token, compute, evaluate, tokenise
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_GRID = 16
+_BISECTIONS = 60
+_MAX_TRIALS = 20_000
+_MAX_LISTS = 200_000
+
+
+def check_run_rule(rule: RunRule, reference: Mapping[str, float]) -> None:
+    """Raise RuleError if no combination of readings tried changes the verdict.
+
+    `reference` holds every reference value that the rule may name.
+    """
+    fixed = {name: float(reference[name]) for name in rule.names if not name.startswith("run.")}
+    readings = [name for name in rule.names if name.startswith("run.")]
+    candidates = {name: sorted(_candidates(rule, name, readings, fixed)) for name in readings}
+    seen: set[bool] = set()
+    for point in _trials(list(candidates.values())):
+        seen.add(evaluate(rule.text, {**fixed, **dict(zip(candidates, point, strict=True))}, rule.where))
+        if len(seen) == 2:
+            return
+    raise RuleError(
+        f"the rule is constant: it is always {str(seen.pop()).lower()}", where=rule.where, value=rule.text,
+        remedy="change a threshold so that both verdicts are possible",
+    )  # fmt: skip
+
+
+def check_rate_rule(rule: RateRule, seeds: int) -> None:
+    """Raise RuleError if the rate rule is the same for all verdict lists.
+
+    count, all and any do not see the order of a list, so the number of true
+    entries in each list is all that has to be tried.
+    """
+    seen: set[bool] = set()
+    counts = itertools.product(range(seeds, -1, -1), repeat=len(rule.names))
+    for point in itertools.islice(counts, _MAX_LISTS):
+        lists = [[True] * true + [False] * (seeds - true) for true in point]
+        seen.add(evaluate(rule.text, dict(zip(rule.names, lists, strict=True)), rule.where))
+        if len(seen) == 2:
+            return
+    raise RuleError(
+        f"the rate rule is constant: it is always {str(seen.pop()).lower()}", where=rule.where,
+        value=rule.text, remedy="name run verdicts: count(BURST.trapped) >= 2",
+    )  # fmt: skip
+
+
+def _trials(candidates: list[list[float]]) -> Iterator[tuple[float, ...]]:
+    """Every combination, or a fixed random sample where they are too many."""
+    if math.prod(map(len, candidates)) <= _MAX_TRIALS:
+        yield from itertools.product(*candidates)
+        return
+    choose = random.Random(0).choice
+    for _ in range(_MAX_TRIALS):
+        yield tuple(choose(values) for values in candidates)
+
+
+def _bounds(dotted: str) -> tuple[float, float]:
+    kind = READING_KINDS[dotted.rsplit(".", 1)[1]]
+    return kind.low, kind.high
+
+
+def _candidates(rule: RunRule, name: str, readings: list[str], fixed: Mapping[str, float]) -> set[float]:
+    low, high = _bounds(name)
+    found = {low, high}
+    for left, right in _comparisons(tokenise(rule.text, RUN_FUNCTIONS, rule.where)):
+        difference = f"({left}) - ({right})"
+        if name not in difference:
+            continue
+        for share in (0.0, 0.5, 1.0):
+            others = {other: _at(other, share) for other in readings}
+            values = {**fixed, **others}
+            for root in _roots(difference, name, low, high, values, rule.where):
+                step = max(abs(root), high - low, 1e-300) * 1e-9
+                found.update(min(max(x, low), high) for x in (root - step, root, root + step))
+    return found
+
+
+def _at(dotted: str, share: float) -> float:
+    low, high = _bounds(dotted)
+    return low + share * (high - low)
+
+
+def _roots(
+    difference: str, name: str, low: float, high: float, values: dict[str, float], where: str
+) -> Iterator[float]:
+    """Zeros of the difference in one reading: sign changes on a grid, bisected."""
+
+    def at(x: float) -> float:
+        return float(compute(difference, {**values, name: x}, where))
+
+    zero = [0.0] if low < 0 < high else []
+    spread = [low + (high - low) * i / _GRID for i in range(_GRID + 1)]
+    small = [sign * (high - low) * 10.0**-k for k in range(1, 13) for sign in (1, -1)]
+    points = sorted({x for x in [*zero, *spread, *small] if low <= x <= high})
+    heights = [at(x) for x in points]
+    for x, y, at_x, at_y in zip(points, points[1:], heights, heights[1:], strict=False):
+        if at_x == 0:
+            yield x
+        elif (at_x < 0) != (at_y < 0):
+            yield _bisect(at, x, y, at_x < 0)
+    if heights[-1] == 0:
+        yield points[-1]
+
+
+def _bisect(at: Callable[[float], float], x: float, y: float, negative: bool) -> float:
+    for _ in range(_BISECTIONS):
+        middle = (x + y) / 2
+        if (at(middle) < 0) == negative:
+            x = middle
+        else:
+            y = middle
+    return y
+
+
+def _comparisons(tokens: list[Token]) -> list[tuple[str, str]]:
+    """Left and right text of every comparison in a rule."""
+    return [
+        (_side(tokens, i, -1), _side(tokens, i, +1))
+        for i, token in enumerate(tokens)
+        if token.kind == "operator" and token.text in _COMPARISONS
+    ]
+
+
+def _side(tokens: list[Token], index: int, step: int) -> str:
+    """The arithmetic on one side of a comparison, up to the next && || ! ( )."""
+    opening, closing = ("(", ")") if step > 0 else (")", "(")
+    depth, taken = 0, []
+    position = index + step
+    while 0 <= position < len(tokens):
+        token = tokens[position]
+        if token.text == closing and depth == 0:
+            break
+        if depth == 0 and token.kind == "operator" and token.text in ("&&", "||", "!", ",", *_COMPARISONS):
+            break
+        depth += (token.text == opening) - (token.text == closing)
+        taken.append(token.text)
+        position += step
+    return " ".join(taken if step > 0 else reversed(taken))

@@ -1,0 +1,117 @@
+"""The local witness: a bare repository whose hook logs pushes and draws.
+
+It lies on the author's own machine, so it earns at most "registered": the
+author could recreate it. Its rows have the fields of GitHub's activity log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import git
+
+from registry.canonical import load_json
+from registry.errors import WitnessError
+from registry.registration import BeaconPromise, BeaconValue
+
+CHAIN = "local-witness"
+LOG_NAME = "push-log.jsonl"
+ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
+MAX_LOG_BYTES = 33_554_432
+_HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class PushRow:
+    """One ref update as the witness logged it.
+
+    `timestamp` is RFC 3339 in UTC by the witness's clock; `beacon` the hex
+    bytes drawn at a registration tag's first push.
+    """
+
+    id: int
+    timestamp: str
+    ref: str
+    before: str
+    after: str
+    activity_type: str
+    beacon: str | None = None
+
+    @property
+    def deletion(self) -> bool:
+        """Whether the row deletes its ref."""
+        return set(self.after) == {"0"}
+
+
+def create_remote(path: Path) -> None:
+    """A bare repository with the witness's hook."""
+    repository = git.Repo.init(path, bare=True, initial_branch="main")
+    with repository.config_writer() as config:
+        config.set_value("receive", "advertiseAtomic", "true")
+        config.set_value("core", "logAllRefUpdates", "true")
+    hooks = path / "hooks"
+    hooks.mkdir(exist_ok=True)
+    source = resources.files("registry") / "witness" / "post_receive.py"
+    (hooks / "post_receive.py").write_bytes(source.read_bytes())
+    hook = hooks / "post-receive"
+    hook.write_text(_HOOK)
+    hook.chmod(hook.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def live_log(url: str) -> bytes | None:
+    """The log beside a remote on this machine; None where it is not here."""
+    path = Path(url.removeprefix("file://")) / "trap-witness" / LOG_NAME
+    if "://" in url.removeprefix("file://") or not path.is_file():
+        return None
+    if os.path.getsize(path) > MAX_LOG_BYTES:
+        raise WitnessError("the push log is too large", where=str(path))
+    return path.read_bytes()
+
+
+def parse_log(data: bytes, name: str) -> list[PushRow]:
+    """The rows of a push log; WitnessError for a malformed or unordered one."""
+    rows = []
+    for number, line in enumerate(data.splitlines(), 1):
+        where = f"{name}, line {number}"
+        value = load_json(line, where)
+        try:
+            row = PushRow(**value)
+        except TypeError as error:
+            raise WitnessError(f"not a row of the push log: {error}", where=where) from None
+        texts = (row.timestamp, row.ref, row.before, row.after, row.activity_type)
+        well_formed = row.id == number and all(isinstance(text, str) for text in texts)
+        if not (well_formed and _TIMESTAMP.fullmatch(row.timestamp) and _OID.fullmatch(row.after)):
+            raise WitnessError("a malformed row of the push log", where=where, value=value.get("id"))
+        if row.beacon is not None and not re.fullmatch(r"[0-9a-f]{64}", str(row.beacon)):
+            raise WitnessError("the beacon is not 32 bytes in hex", where=where)
+        rows.append(row)
+    return rows
+
+
+def rows_of(rows: list[PushRow], ref: str) -> list[PushRow]:
+    """The rows of one ref, in log order."""
+    return [row for row in rows if row.ref == ref]
+
+
+class LocalBeacon:
+    """The local witness's beacon. drand's will take the same two calls."""
+
+    chain = CHAIN
+
+    def promise(self) -> BeaconPromise:
+        """The round to freeze: 0, drawn by the hook at the push."""
+        return BeaconPromise(CHAIN, 0)
+
+    def value(self, promise: BeaconPromise, tag: str, rows: list[PushRow]) -> BeaconValue | None:
+        """The value drawn for a tag, None while there is none."""
+        drawn = [row for row in rows_of(rows, f"refs/tags/{tag}") if row.beacon]
+        if promise.chain != CHAIN or not drawn:
+            return None
+        return BeaconValue(CHAIN, 0, str(drawn[0].beacon), f"{ARCHIVE} row {drawn[0].id}")

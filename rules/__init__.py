@@ -1,0 +1,1 @@
+"""The rule files that ship with the product; no code."""

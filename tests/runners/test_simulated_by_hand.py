@@ -1,0 +1,107 @@
+"""The simulated engine by hand: exact times, and requests that cannot run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from modelf.cells import CELLS, Cell, StepCosts
+from modelf.turn_law import STANDARD_WORKLOAD, TruncatedGeometric, Workload
+from registry.design import Arm, Design, GateSetting, Seeds
+from registry.errors import TrapError
+from registry.plan import Plan, make_plan, plan_key
+from runners.simulated.run import simulate
+
+CELL = CELLS["sglang-300k"]
+NOBURST = Arm("NOBURST")
+
+
+def plan_of(arm: Arm, horizon_s: float) -> Plan:
+    design = Design(horizon_s, STANDARD_WORKLOAD, (), (arm,), (), Seeds((0,), "literal"))
+    lambda_per_s = None if arm.population else 0.0972
+    return make_plan(plan_key("", 0, "", 0), design, arm, lambda_per_s)
+
+
+# Every cost is a power of two, so the sums below are exact in any order.
+TINY_COSTS = StepCosts(0.5, 2.0**-10, 2.0**-20, 0.25, 2.0**-12, 6)
+TINY_CELL = Cell("tiny", "", "", "", "", 1000, 1, TINY_COSTS, ())
+TINY_WORKLOAD = Workload(TruncatedGeometric(1, 1), 8, 5, 3, 1.0)
+
+
+def test_a_tiny_run_has_the_times_worked_out_by_hand() -> None:
+    plan = Plan(b"key", TINY_WORKLOAD, 60_000_000, (1_000_000, 2_000_000), (), 0)
+    tables = simulate(plan, NOBURST, TINY_CELL)
+    first, second = tables["turns"].to_pylist()
+    # Pieces of 6 and 2 tokens: pairs 18, then 2 * 6 + 2 = 14.
+    prefill_s = 0.5 + 8 / 1024 + 32 / 2**20
+    first_token_s = 1.0 + prefill_s
+    assert (first["start_s"], first["first_token_s"]) == (1.0, first_token_s)
+    # The second arrives during decode step 2, which reads 9 tokens after 8.
+    second_start_s = first_token_s + 2 * 0.25 + (8 + 9) / 4096
+    second_token_s = second_start_s + prefill_s
+    assert (second["start_s"], second["first_token_s"]) == (second_start_s, second_token_s)
+    first_done_s = second_token_s + 2 * 0.25 + (18 + 20) / 4096
+    assert first["done_s"] == first_done_s
+    assert second["done_s"] == first_done_s + 2 * 0.25 + (10 + 11) / 4096
+    engine = tables["engine"].to_pydict()
+    assert engine["time_s"] == [float(second) for second in range(60)]
+    assert engine["running_requests"][:4] == [0, 1, 1, 2]
+    assert engine["waiting_requests"][:4] == [0, 0, 1, 0]
+    # At 2 s: the first token and one decode step, over at 1.7598 s.
+    assert engine["output_tokens_total"][:3] == [0, 0, 2]
+    assert engine["output_tokens_total"][-1] == 10
+    assert engine["uncached_prefill_tokens_total"][-1] == 16
+    assert engine["idle_cached_tokens"][-1] == 24
+    assert engine["running_tokens"][-1] == 0
+
+
+def test_a_slot_freed_by_a_finish_is_used_in_the_same_instant() -> None:
+    plan = Plan(b"key", TINY_WORKLOAD, 60_000_000, (1_000_000, 2_000_000, 2_500_000), (), 0)
+    arm = Arm("GATED", gate=GateSetting(2, 0.0, None))
+    tables = simulate(plan, arm, TINY_CELL)
+    first, second, third = tables["turns"].to_pylist()
+    assert (third["planned_s"], third["ready_s"]) == (2.5, 2.5)
+    assert first["done_s"] < second["done_s"]
+    assert third["admitted_s"] == third["submit_s"] == third["start_s"] == first["done_s"]
+    assert tables["gate"].to_pylist()[-1] == {
+        "time_s": first["done_s"],
+        "event": "admitted",
+        "session": "base-2",
+    }
+
+
+def test_a_request_longer_than_the_pool_is_an_error_not_a_hang() -> None:
+    cell = replace(CELL, pool_tokens=4_500)
+    arm = Arm("GATED", gate=GateSetting(2, 0.0, None))
+    tables = simulate(plan_of(arm, 900.0), arm, cell)
+    failed = [r for r in tables["turns"].to_pylist() if r["outcome"] == "error"]
+    assert failed
+    for row in failed:
+        assert row["turn"] == 5  # 2000 + 4 * 650 + 100 tokens
+        assert row["done_s"] == row["submit_s"]
+        assert row["start_s"] is None
+        assert "4500" in row["detail"]
+    outcomes = {r["session"]: r["outcome"] for r in tables["sessions"].to_pylist()}
+    assert all(outcomes[row["session"]] == "error" for row in failed)
+
+
+def test_a_population_that_fits_nowhere_ends_instead_of_looping() -> None:
+    arm = Arm("CLOSED", population=3)
+    cell = replace(CELL, pool_tokens=2_000)
+    tables = simulate(plan_of(arm, 30.0), arm, cell)
+    assert tables["sessions"]["outcome"].to_pylist() == ["error"] * 3
+    assert tables["engine"].num_rows == 30
+
+
+def test_a_cell_without_step_costs_is_refused_in_words() -> None:
+    with pytest.raises(TrapError, match="vllm-300k cannot be simulated"):
+        simulate(plan_of(NOBURST, 10.0), NOBURST, CELLS["vllm-300k"])
+
+
+def test_cached_tokens_come_in_whole_blocks() -> None:
+    cell = replace(CELL, cache_block_tokens=16)
+    turns = simulate(plan_of(NOBURST, 600.0), NOBURST, cell)["turns"]
+    cached = [n for n in turns["cached_tokens"].to_pylist() if n]
+    assert cached
+    assert all(n % 16 == 0 for n in cached)

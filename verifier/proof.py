@@ -1,0 +1,214 @@
+"""Assembles the proofs of a study: one a registration tag, checks nested.
+
+Order of trust: the tag and its registration, the witness, the beacon, the
+readings' version, the calibration, the attempts log, then run by run. A later
+check is only made where what it rests on could be read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from registry.attempt_log import AttemptLog, AttemptRecord
+from registry.design import RunId
+from registry.registration import BeaconValue, Registration
+from verifier.calibration_checks import check_calibration
+from verifier.check import Check, Outcome, group, proven, refuted, unprovable
+from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.reexecution import Job, Rerun, rerun
+from verifier.registration_checks import (
+    beacon_of,
+    check_beacon,
+    check_frozen,
+    check_push,
+    check_readings,
+    check_signature,
+    check_tag,
+    check_unchanged,
+)  # fmt: skip
+from verifier.report import Proof, StudyReport
+from verifier.run_report import RunReport, deciding, report_run
+from verifier.scores import score
+from verifier.status import derive_status
+from verifier.verdict import overall_verdict, rate_verdicts
+
+
+def verify_study(
+    evidence: StudyEvidence, runs: Path, only: str | None = None, trusted_keys: tuple[str, ...] = ()
+) -> StudyReport:
+    """Verify every registration of a study, or `only` one id and what it
+    quotes. `runs` is the folder of run files.
+    """
+    tags = _in_order(_selected(evidence.tags, only))
+    jobs, places = _jobs(tags, evidence, runs)
+    proofs: dict[str, Proof] = {}
+    with rerun(jobs) as executions:
+        for tag in tags:
+            proofs[tag.name] = _prove(tag, evidence, runs, trusted_keys, proofs, executions, places)
+    return StudyReport(
+        study=evidence.settings.name,
+        head=evidence.head,
+        proofs=[proofs[tag.name] for tag in sorted(tags, key=lambda t: (t.id, t.version))],
+        witness_source=evidence.witness.source,
+        log_problems=evidence.log.problems,
+        exploratory=_exploratory(runs),
+    )
+
+
+def _selected(tags: tuple[TagEvidence, ...], only: str | None) -> list[TagEvidence]:
+    if only is None:
+        return list(tags)
+    quoted = {
+        tag.registration.calibration.registration
+        for tag in tags
+        if tag.id == only and tag.registration and tag.registration.calibration
+    }
+    return [tag for tag in tags if tag.id == only or tag.id in quoted]
+
+
+def _in_order(tags: list[TagEvidence]) -> list[TagEvidence]:
+    """What others quote comes first."""
+    return sorted(tags, key=lambda t: (bool(t.registration and t.registration.calibration), t.id, t.version))
+
+
+def _by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
+    found: dict[RunId, list[AttemptRecord]] = defaultdict(list)
+    digest = tag.registration.digest if tag.registration else None
+    for record in log.of(tag.id, tag.version):
+        if record.digest == digest:
+            found[record.run].append(record)
+    return found
+
+
+def _jobs(
+    tags: list[TagEvidence], evidence: StudyEvidence, runs: Path
+) -> tuple[list[Job], dict[tuple[str, RunId], int]]:
+    """Every decided simulated run, as jobs to execute again."""
+    jobs: list[Job] = []
+    places: dict[tuple[str, RunId], int] = {}
+    for tag in tags:
+        beacon = beacon_of(tag, evidence.witness)
+        if tag.registration is None or not runs.is_dir() or not _drawable(tag.registration, beacon):
+            continue
+        for run, records in _by_run(evidence.log, tag).items():
+            if deciding(records) and run in tag.registration.draft.design.run_ids():
+                places[tag.name, run] = len(jobs)
+                assert tag.frozen is not None
+                jobs.append(Job(tag.frozen, run, tag.registration.plan_key(run.seed, beacon)))
+    return jobs, places
+
+
+def _drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
+    return beacon is not None or registration.draft.design.seeds.binding == "literal"
+
+
+def _prove(
+    tag: TagEvidence, evidence: StudyEvidence, runs: Path, trusted_keys: tuple[str, ...],
+    earlier: dict[str, Proof], executions: Rerun, places: dict[tuple[str, RunId], int],
+) -> Proof:  # fmt: skip
+    beacon = beacon_of(tag, evidence.witness)
+    checks = [
+        check_tag(tag),
+        check_signature(tag, evidence.settings.signing_key, trusted_keys),
+        check_frozen(tag),
+        check_unchanged(tag),
+        check_push(tag, evidence.witness),
+        check_beacon(tag, beacon),
+    ]
+    records = _by_run(evidence.log, tag)
+    proof = Proof(
+        tag=tag.name, registration=tag.registration, check=checks[0], beacon=beacon,
+        push=tag.rows[0] if tag.rows else None, attempts=[r for rows in records.values() for r in rows],
+        status=derive_status(pushed_at=None, first_run_at=None, independent=False),
+    )  # fmt: skip
+    if tag.registration is not None:
+        readings = check_readings(tag.registration)
+        checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence.log, tag)]
+        if _drawable(tag.registration, beacon):
+            decidable = readings.outcome is Outcome.PROVEN
+            proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
+            checks += _run_checks(proof.runs)
+            _judge(proof, tag.registration)
+        else:
+            proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
+    proof.check = group(tag.name, checks, "every check holds")
+    starts = [r.time for r in proof.attempts if r.event == "start"]
+    starts += [run.started_at for run in proof.runs if run.started_at]
+    proof.status = derive_status(
+        pushed_at=proof.push.timestamp if proof.push else None,
+        first_run_at=min(starts, default=None),
+        independent=False,
+    )
+    return proof
+
+
+def _run_reports(
+    tag: TagEvidence, beacon: BeaconValue | None, records: dict[RunId, list[AttemptRecord]], runs: Path,
+    executions: Rerun, places: dict[tuple[str, RunId], int], decidable: bool,
+) -> list[RunReport]:  # fmt: skip
+    assert tag.registration is not None
+    return [
+        report_run(
+            tag.registration,
+            beacon,
+            run,
+            records.get(run, []),
+            runs,
+            executions,
+            places.get((tag.name, run)),
+            decidable,
+        )  # fmt: skip
+        for run in tag.registration.draft.design.run_ids()
+    ]
+
+
+def _check_log(log: AttemptLog, tag: TagEvidence) -> Check:
+    name = "attempts_log"
+    if log.problems:
+        return refuted(name, log.problems[0])
+    assert tag.registration is not None
+    known = set(tag.registration.draft.design.run_ids())
+    for record in log.of(tag.id, tag.version):
+        if record.digest != tag.registration.digest:
+            return refuted(name, f"a record of {record.run.path} names another registration digest")
+        if record.run not in known:
+            return refuted(name, f"a record of {record.run.path}, which is not a registered run")
+    return proven(name, "append-only, and all its records are of registered runs")
+
+
+def _run_checks(reports: list[RunReport]) -> list[Check]:
+    checks = [report.check for report in reports if report.check]
+    unrecorded = [report for report in reports if report.state == "unrecorded"]
+    if unrecorded:
+        checks.append(
+            unprovable(
+                "results_pushed", f"{len(unrecorded)} complete runs have no result record: run again to push them"
+            )
+        )
+    return [*checks, _check_shared(reports)]
+
+
+def _check_shared(reports: list[RunReport]) -> Check:
+    """No run's latencies are those of another seed or rate: their plans differ."""
+    seen: dict[bytes, RunReport] = {}
+    for report in reports:
+        if not report.latency_bytes:
+            continue
+        other = seen.setdefault(report.latency_bytes, report)
+        if (other.run.seed, other.run.rate) != (report.run.seed, report.run.rate):
+            return refuted("runs_distinct", f"{report.run.path} has the latencies of {other.run.path}")
+    return proven("runs_distinct", "no run has another's latencies")
+
+
+def _judge(proof: Proof, registration: Registration) -> None:
+    complete = [run for run in proof.runs if run.state == "complete" and run.readings]
+    verdicts = {run.run: run.verdicts for run in complete if run.verdicts}
+    proof.rates = rate_verdicts(registration, verdicts)
+    proof.verdict = overall_verdict(proof.rates)
+    proof.scores = score(registration, {run.run: run.readings for run in complete})
+
+
+def _exploratory(runs: Path) -> list[str]:
+    folder = runs / "exploratory"
+    return sorted(str(p.parent.relative_to(folder)) for p in folder.glob("*/*/*/*/attempt-*/run.json"))

@@ -1,0 +1,133 @@
+"""The checks of a registration, in the order of trust.
+
+1. The tag is annotated, names itself and points at a commit.
+2. Its SSH signature holds, by a key that the policy or the study names.
+3. The registration blob in that commit has the digest that the tag states.
+4. The file at the study's head is that blob still.
+5. A witness saw the tag pushed, and saw one object only.
+6. The beacon came after that push.
+7. The verifier computes readings as the registration froze them.
+
+Each is a pure function of evidence already read.
+"""
+
+from __future__ import annotations
+
+from registry.reading_catalogue import READINGS_VERSION
+from registry.registration import BeaconValue, Registration
+from registry.ssh_signature import SignatureRejected, verify
+from registry.witness.local import CHAIN, LocalBeacon
+from verifier.check import Check, proven, refuted, unprovable
+from verifier.evidence import TagEvidence, WitnessLog
+from verifier.golden import golden_digest
+
+
+def check_tag(evidence: TagEvidence) -> Check:
+    """Check 1. A lightweight tag is no tag object: unprovable, not tampering."""
+    name = "tag_is_annotated"
+    if evidence.tag is None:
+        outcome = refuted if evidence.oid is None and evidence.rows else unprovable
+        words = evidence.problem or "no tag"
+        if outcome is refuted:
+            words = f"the witness saw {evidence.name} pushed, and {words}"
+        return outcome(name, words)
+    if evidence.tag.name != evidence.name:
+        return refuted(name, f"the tag object names itself {evidence.tag.name}, its ref {evidence.name}")
+    return proven(name, f"{evidence.name} is an annotated tag of commit {evidence.tag.commit[:12]}")
+
+
+def check_signature(evidence: TagEvidence, study_key: str, trusted: tuple[str, ...]) -> Check:
+    """Check 2. A key that only the study names is worth the study's word."""
+    name = "tag_signed"
+    if evidence.tag is None or not evidence.tag.signature:
+        return unprovable(name, "the tag is not signed" if evidence.tag else "there is no tag object")
+    try:
+        key = verify(evidence.tag.signature, evidence.tag.signed)
+    except SignatureRejected as error:
+        return refuted(name, error.what)
+    if key in trusted:
+        return proven(name, "signed by a key of the auditor's policy")
+    if key == study_key:
+        return proven(name, "signed by the key that the study names")
+    return refuted(name, "signed by a key that neither the policy nor the study names")
+
+
+def check_frozen(evidence: TagEvidence) -> Check:
+    """Check 3. The digest is of the blob in the commit, never of a checkout."""
+    name = "registration_frozen"
+    if evidence.tag is None:
+        return unprovable(name, "there is no tag object to read the registration from")
+    if evidence.frozen is None:
+        return refuted(name, "the tagged commit holds no such registration")
+    if evidence.registration is None:
+        return refuted(name, f"the registration cannot be read: {evidence.problem}")
+    registration = evidence.registration
+    if (registration.id, registration.version) != (evidence.id, evidence.version):
+        return refuted(name, f"the file is {registration.tag}, the tag {evidence.name}")
+    if evidence.tag.digest != registration.digest:
+        return refuted(name, "the digest in the tag is not that of the registration in its commit")
+    return proven(name, f"SHA-256 {registration.digest}")
+
+
+def check_unchanged(evidence: TagEvidence) -> Check:
+    """Check 4."""
+    name = "registration_unchanged"
+    if evidence.frozen is None:
+        return unprovable(name, "there is no frozen registration to compare with")
+    if evidence.at_head is None:
+        return refuted(name, "the registration was removed at the study's head")
+    if evidence.at_head != evidence.frozen:
+        return refuted(name, "the registration at the study's head differs from the tagged one")
+    return proven(name, "the file at the head is the tagged one")
+
+
+def check_push(evidence: TagEvidence, witness: WitnessLog) -> Check:
+    """Check 5. Two objects seen for one tag are a contradiction."""
+    name = "push_witnessed"
+    if witness.problem:
+        return refuted(name, witness.problem)
+    if not evidence.rows:
+        return unprovable(name, "no witness saw this tag pushed")
+    objects = {row.after for row in evidence.rows}
+    if len(objects) > 1:
+        moves = [row for row in evidence.rows if row.after != evidence.rows[0].after]
+        word = "deleted" if moves[0].deletion else "moved to another object"
+        return refuted(
+            name, f"the tag was {word} at {moves[0].timestamp}, after its push at {evidence.rows[0].timestamp}"
+        )
+    if evidence.oid is not None and evidence.oid not in objects:
+        return refuted(name, "the tag in the repository is not the object that the witness saw pushed")
+    return proven(name, f"pushed {evidence.rows[0].timestamp}, by the clock of the local witness")
+
+
+def beacon_of(evidence: TagEvidence, witness: WitnessLog) -> BeaconValue | None:
+    """The beacon value of a registration, None where there is none yet."""
+    registration = evidence.registration
+    if registration is None or registration.beacon.chain != CHAIN:
+        return None
+    return LocalBeacon().value(registration.beacon, registration.tag, list(witness.rows))
+
+
+def check_beacon(evidence: TagEvidence, beacon: BeaconValue | None) -> Check:
+    """Check 6. With literal seeds there is nothing to wait for."""
+    name = "drawn_after_push"
+    registration = evidence.registration
+    if registration is None:
+        return unprovable(name, "there is no registration")
+    if registration.draft.design.seeds.binding == "literal":
+        return unprovable(name, "literal seeds: the order rests on run clocks", needed=False)
+    if beacon is None:
+        return unprovable(name, f"no {registration.beacon.chain} beacon value is known: not drawn yet")
+    return proven(name, f"random bytes drawn at the tag's first push, by the local witness ({beacon.source})")
+
+
+def check_readings(registration: Registration) -> Check:
+    """Check 7. Another version of the readings decides nothing."""
+    name = "readings_version"
+    if registration.readings_version != READINGS_VERSION:
+        return unprovable(
+            name, f"frozen with readings {registration.readings_version}, this verifier has {READINGS_VERSION}"
+        )
+    if registration.readings_golden_sha256 != golden_digest():
+        return unprovable(name, "this verifier's golden vectors differ from the frozen ones")
+    return proven(name, f"readings {READINGS_VERSION}, golden vectors agree")

@@ -1,0 +1,239 @@
+"""The checks of one run's records against its registration and plan.
+
+Pure functions over columns already read. Each names the first row that
+contradicts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from modelf.cells import Cell
+from registry.design import Arm, Design, RunId
+from registry.plan import MICROSECONDS, Plan
+from verifier.check import Check, proven, refuted, unprovable
+from verifier.readings import RunFrames
+
+_ORDER = ("planned_s", "ready_s", "admitted_s", "submit_s", "start_s", "first_token_s", "done_s")
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a run's records are held against."""
+
+    run: RunId
+    arm: Arm
+    design: Design
+    cell: Cell
+    plan: Plan
+
+
+def check_identity(fields: dict[str, Any], digest: str, run: RunId, attempt: int) -> Check:
+    """The run record is of this registration, arm, rate, seed and attempt."""
+    name = "identity"
+    expected = {
+        "registration_digest": digest, "arm": run.arm, "rate": run.rate, "seed": run.seed,
+        "attempt": attempt, "exploratory": False,
+    }  # fmt: skip
+    for key, value in expected.items():
+        if fields.get(key) != value:
+            return refuted(name, f"run.json says {key} {fields.get(key)!r}, its place says {value!r}")
+    return proven(name, "run.json is of this registration, arm, rate, seed and attempt")
+
+
+def check_arrivals(frames: RunFrames, context: RunContext) -> Check:
+    """Every planned session is there, when planned and as long as planned."""
+    name = "plan"
+    sessions = frames.sessions
+    planned = _planned_sessions(frames, context)
+    found = list(zip(sessions.session, sessions.origin, sessions.planned_turns, strict=True))
+    if len(planned) != len(found):
+        return refuted(name, f"{len(found)} sessions in the records, {len(planned)} in the plan of this registration")
+    for (session, origin, turns, arrival_s), row, arrived in zip(planned, found, sessions.arrival_s, strict=True):
+        if (session, origin, turns) != row or (arrival_s is not None and arrival_s != arrived):
+            return refuted(
+                name, f"session {row[0]} ({row[2]} turns, arrival {arrived} s) is not the plan's "
+                f"{session} ({turns} turns, arrival {arrival_s} s): not a run of this registration's plan",
+            )  # fmt: skip
+    return proven(name, f"{len(planned)} planned sessions accounted for")
+
+
+def _planned_sessions(frames: RunFrames, context: RunContext) -> list[tuple[str, str, int, float | None]]:
+    plan = context.plan
+    if context.arm.population is None:
+        return [
+            (f"{origin}-{index}", origin, plan.session(origin, index).turns, time_us / MICROSECONDS)
+            for time_us, origin, index in plan.arrivals()
+        ]
+    count = max(len(frames.sessions), context.arm.population)
+    return [(f"population-{i}", "population", plan.session("population", i).turns, None) for i in range(count)]
+
+
+def check_population(frames: RunFrames, context: RunContext) -> Check:
+    """A closed population starts its next session when one ends."""
+    name = "population"
+    size = context.arm.population
+    if size is None:
+        return proven(name, "open arrivals", needed=False)
+    arrivals = np.sort(frames.sessions.arrival_s.to_numpy())
+    ends = np.sort(frames.sessions.end_s.dropna().to_numpy())
+    expected = np.concatenate([np.zeros(size), ends])[: len(arrivals)]
+    if len(arrivals) < size or not np.array_equal(arrivals, expected):
+        return refuted(name, f"the sessions were not a population of {size} kept running")
+    return proven(name, f"{size} sessions were kept running")
+
+
+def check_turns(frames: RunFrames, context: RunContext) -> Check:
+    """Turns follow their sessions: tool times of the plan, prompts of the law."""
+    name = "turns"
+    turns, workload = frames.turns, context.plan.workload
+    numbers = turns.turn.to_numpy()
+    if len(turns) and (numbers.min() < 1 or numbers.max() > workload.turns.max_turns):
+        return refuted(name, "a turn number outside the turn law")
+    prompts = np.array([workload.prompt_tokens(k) for k in range(1, workload.turns.max_turns + 1)])
+    reusable = np.array([workload.reusable_tokens(k) for k in range(1, workload.turns.max_turns + 1)])
+    for column, expected in (("prompt_tokens", prompts), ("reusable_tokens", reusable)):
+        wrong = np.flatnonzero(turns[column].to_numpy() != expected[numbers - 1])
+        if len(wrong):
+            return refuted(name, f"{_turn(turns, wrong[0])}: {column} is not the workload's")
+    problem = _chain_problem(turns, frames.sessions, context)
+    return refuted(name, problem) if problem else proven(name, f"{len(turns)} turns follow their plan")
+
+
+def _chain_problem(turns: pd.DataFrame, sessions: pd.DataFrame, context: RunContext) -> str | None:
+    """The first turn that does not follow from its predecessor, if any."""
+    codes = pd.Index(sessions.session).get_indexer(turns.session)
+    if (codes < 0).any():
+        stray = turns.iloc[int(np.flatnonzero(codes < 0)[0])]
+        return f"turn {stray.turn} is of a session {stray.session} that never arrived"
+    order = np.lexsort((turns.turn.to_numpy(), codes))
+    code, turn = codes[order], turns.turn.to_numpy()[order]
+    first = np.concatenate([[True], code[1:] != code[:-1]])[: len(code)]
+    expected_turn = np.where(first, 1, np.roll(turn, 1) + 1)
+    previous_done_s = np.roll(turns.done_s.to_numpy()[order], 1)
+    tool_s = _tool_times(sessions, context)[code, np.clip(turn - 2, 0, None)]
+    expected_s = np.where(first, sessions.arrival_s.to_numpy()[code], previous_done_s + tool_s)
+    planned_s = turns.planned_s.to_numpy()[order]
+    wrong = np.flatnonzero((turn != expected_turn) | (planned_s != expected_s))
+    if len(wrong):
+        at = wrong[0]
+        session = sessions.session.iloc[int(code[at])]
+        return f"turn {turn[at]} of {session} was planned at {planned_s[at]} s, the plan says {expected_s[at]} s"
+    ok = codes[(turns.outcome == "ok").to_numpy(dtype=bool)]
+    finished = np.bincount(ok, minlength=len(sessions))
+    wrong = np.flatnonzero(finished != sessions.turns_done.to_numpy())
+    if len(wrong):
+        row = sessions.iloc[int(wrong[0])]
+        return f"{row.session} says {row.turns_done} turns done, its turns say {finished[wrong[0]]}"
+    return None
+
+
+def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.float64]:
+    """Planned tool times in seconds, shape (sessions, max_turns); NaN beyond."""
+    times = np.full((len(sessions), context.plan.workload.turns.max_turns), np.nan)
+    for row, (session, origin) in enumerate(zip(sessions.session, sessions.origin, strict=True)):
+        index = session.rpartition("-")[2]
+        if index.isdecimal() and len(index) < 10 and origin in ("base", "burst", "population"):
+            tool_us = context.plan.session(origin, int(index)).tool_us
+            times[row, : len(tool_us)] = np.asarray(tool_us, dtype=np.float64) / MICROSECONDS
+    return times
+
+
+def check_conservation(frames: RunFrames, context: RunContext) -> Check:
+    """Tokens are conserved and times run forwards."""
+    name = "conservation"
+    turns = frames.turns
+    ok = turns[turns.outcome == "ok"]
+    wrong = ok.index[ok.output_tokens != context.plan.workload.output_tokens]
+    if len(wrong):
+        return refuted(name, f"{_turn(turns, wrong[0])}: output tokens are not the workload's")
+    cached = turns.cached_tokens.fillna(0)
+    bad = turns.index[(cached < 0) | (cached > turns.prompt_tokens - 1) | (cached > turns.reusable_tokens)]
+    if len(bad):
+        return refuted(name, f"{_turn(turns, bad[0])}: more cached tokens than could be reused")
+    for earlier, later in zip(_ORDER, _ORDER[1:], strict=False):
+        late = turns.index[(turns[earlier] > turns[later]).to_numpy()]
+        if len(late):
+            return refuted(name, f"{_turn(turns, late[0])}: {earlier} is after {later}")
+    unfinished = ok.index[ok.done_s.isna()]
+    if len(unfinished):
+        return refuted(name, f"{_turn(turns, unfinished[0])}: ok without an end")
+    return proven(name, "tokens conserved, times in order")
+
+
+def _turn(turns: pd.DataFrame, index: Any) -> str:
+    row = turns.loc[index]
+    return f"turn {row.turn} of {row.session}"
+
+
+def check_caching(frames: RunFrames, context: RunContext) -> Check:
+    """The prefix cache was on, or off, as the arm says."""
+    name = "arm_caching"
+    followups = frames.turns[(frames.turns.turn >= 2) & (frames.turns.outcome == "ok")]
+    if not context.arm.caching:
+        hits = int((followups.cached_tokens > 0).sum())
+        if hits:
+            return refuted(name, f"caching is off in this arm, and {hits} follow-ups hit")
+        return proven(name, "no follow-up hit: the cache was off")
+    until = context.arm.burst.start_s if context.arm.burst else context.design.horizon_s
+    early = followups[followups.done_s < until]
+    if len(early) == 0:
+        return unprovable(name, "no follow-up before the burst to show a hit", needed=False)
+    hits = int((early.cached_tokens > 0).sum())
+    if hits == 0:
+        return refuted(name, f"none of {len(early)} follow-ups before the burst hit: caching was switched off")
+    return proven(name, f"{hits} of {len(early)} follow-ups before the burst hit: the cache was on")
+
+
+def check_pool(frames: RunFrames, context: RunContext) -> Check:
+    """The engine's own gauges never show more than the cell's pool."""
+    name = "arm_pool"
+    used = (frames.engine.running_tokens + frames.engine.idle_cached_tokens).dropna()
+    if len(used) == 0:
+        return unprovable(name, "the engine reported no pool use", needed=False)
+    if used.max() > context.cell.pool_tokens:
+        return refuted(name, f"{int(used.max())} tokens in a pool of {context.cell.pool_tokens}")
+    return proven(name, f"at most {int(used.max())} of {context.cell.pool_tokens} tokens in the pool")
+
+
+def check_gate(frames: RunFrames, context: RunContext) -> Check:
+    """The gate's log is that of the arm's cap: engaged when said, never above."""
+    name = "arm_gate"
+    gate, log = context.arm.gate, frames.gate
+    if gate is None:
+        return refuted(name, "a gate's log in an arm without one") if len(log) else proven(name, "no gate")
+    engaged = log.time_s[log.event == "engaged"]
+    if list(engaged) != [gate.engage_s]:
+        return refuted(name, f"the cap engaged at {list(engaged)} s, the arm says {gate.engage_s} s")
+    if gate.release_after_s is None and (log.event == "released").any():
+        return refuted(name, "the cap was released, and the arm keeps it on")
+    admitted = log[log.event.isin(["admitted", "resumed"])]
+    ends = frames.sessions.set_index("session").end_s
+    release = log.time_s[log.event == "released"]
+    until = float(release.iloc[0]) if len(release) else float("inf")
+    peak = _peak(admitted[admitted.time_s < until], ends)
+    if peak > gate.cap:
+        return refuted(name, f"{peak} sessions were admitted at once, the cap is {gate.cap}")
+    return proven(name, f"at most {peak} sessions admitted at once, cap {gate.cap}")
+
+
+def _peak(admitted: pd.DataFrame, ends: pd.Series) -> int:
+    """The most sessions that held a slot at once; ends free slots first."""
+    starts = [(time, 1, 1) for time in admitted.time_s]
+    stops = [(time, 0, -1) for time in ends.reindex(admitted.session.unique()).dropna()]
+    held = peak = 0
+    for _, _, step in sorted(starts + stops):
+        held += step
+        peak = max(peak, held)
+    return peak
+
+
+RUN_CHECKS = (
+    check_arrivals, check_population, check_turns, check_conservation, check_caching, check_pool, check_gate,
+)  # fmt: skip
+"""The checks of one run's tables, in order."""

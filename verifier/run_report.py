@@ -1,0 +1,154 @@
+"""One registered run: which attempt decides, its checks, readings, verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from artifacts.attempt import attempt_folder, attempt_numbers, is_complete
+from artifacts.reader import RunRecord, read_run_record, read_tables
+from registry.attempt_log import AttemptRecord
+from registry.design import RunId
+from registry.errors import CapExceeded, TrapError
+from registry.registration import BeaconValue, Registration
+from verifier.check import Check, group, proven, refuted, unprovable
+from verifier.readings import RunFrames, compute_readings
+from verifier.reexecution import Rerun, check_reexecution
+from verifier.run_checks import RUN_CHECKS, RunContext, check_identity
+from verifier.verdict import Readings, RunVerdict, run_verdicts
+
+
+@dataclass
+class RunReport:
+    """What a verification found about one registered run.
+
+    `state` is complete, missing (never started), abandoned (started, no
+    result), unrecorded (complete on disk, result not pushed) or unavailable.
+    """
+
+    run: RunId
+    state: str
+    attempt: int | None = None
+    simulated: bool | None = None
+    engine: str | None = None
+    run_sha256: str | None = None
+    started_at: str | None = None
+    check: Check | None = None
+    readings: Readings = field(default_factory=dict)
+    verdicts: list[RunVerdict] = field(default_factory=list)
+    latency_bytes: bytes | None = None
+
+
+def deciding(records: list[AttemptRecord]) -> AttemptRecord | None:
+    """The first complete attempt of a simulated run decides."""
+    complete = [record for record in records if record.event == "complete"]
+    return min(complete, key=lambda record: record.attempt, default=None)
+
+
+def state_without_result(records: list[AttemptRecord], runs: Path, registration: Registration, run: RunId) -> str:
+    """Why a run has no deciding attempt."""
+    folder = runs / registration.folder / run.path
+    if any(is_complete(folder / f"attempt-{n}") for n in attempt_numbers(folder)):
+        return "unrecorded"
+    return "abandoned" if records else "missing"
+
+
+def report_run(
+    registration: Registration, beacon: BeaconValue | None, run: RunId, records: list[AttemptRecord],
+    runs: Path, rerun: Rerun | None, job: int | None, decidable: bool,
+) -> RunReport:  # fmt: skip
+    """Judge one run. `decidable` is False where this verifier's readings are
+    not the frozen ones: then no verdict is given.
+    """
+    chosen = deciding(records)
+    if chosen is None:
+        return RunReport(run, state_without_result(records, runs, registration, run))
+    if not runs.is_dir():
+        check = unprovable(run.path, "no source of run files: name one with --runs DIR")
+        return RunReport(run, "unavailable", chosen.attempt, run_sha256=chosen.run_sha256, check=check)
+    folder = attempt_folder(runs, registration.folder, run.path, chosen.attempt)
+    report = RunReport(run, "complete", chosen.attempt, run_sha256=chosen.run_sha256)
+    checks = [_check_started(records, chosen)]
+    try:
+        record = _read_record(folder, chosen)
+        _describe(report, record)
+        checks.append(check_identity(record.fields, registration.digest, run, chosen.attempt))
+        tables = read_tables(folder, record)
+        checks.append(proven("files", f"{len(tables)} tables have their digests and schemas"))
+    except CapExceeded as error:
+        checks.append(unprovable("files", f"{error.what} ({error.where})"))
+    except TrapError as error:
+        checks.append(refuted("files", f"{error.what} ({_short(error.where, runs)})"))
+    else:
+        context = _context(registration, beacon, run)
+        frames = frames_of(tables)
+        checks += [check(frames, context) for check in RUN_CHECKS]
+        if record.fields.get("engine", {}).get("simulated") is True:
+            again = rerun.tables(job) if rerun and job is not None else None
+            checks.append(check_reexecution(tables, again))
+        report.readings = read(frames, registration)
+        report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
+        if decidable:
+            report.verdicts = run_verdicts(registration, run, report.readings)
+    report.check = group(run.path, checks, "every check of the run holds")
+    return report
+
+
+def _short(where: str | None, runs: Path) -> str:
+    return (where or "").removeprefix(f"{runs.parent}/")
+
+
+def _read_record(folder: Path, chosen: AttemptRecord) -> RunRecord:
+    from registry.errors import RecordError
+
+    if not is_complete(folder):
+        raise RecordError(
+            f"the run is gone: its result (SHA-256 {str(chosen.run_sha256)[:12]}…) was pushed", where=str(folder)
+        )
+    record = read_run_record(folder)
+    if record.sha256 != chosen.run_sha256:
+        raise RecordError(
+            "run.json differs from the digest in its pushed result record", where=str(folder / "run.json")
+        )
+    return record
+
+
+def _describe(report: RunReport, record: RunRecord) -> None:
+    engine: dict[str, Any] = record.fields.get("engine") or {}
+    report.simulated = engine.get("simulated") is True
+    report.engine = str(engine.get("name"))
+    report.started_at = str(record.fields.get("started_at"))
+
+
+def _check_started(records: list[AttemptRecord], chosen: AttemptRecord) -> Check:
+    for record in records:
+        if record is chosen:
+            break
+        if record.event == "start" and record.attempt <= chosen.attempt <= record.last_attempt:
+            late = ", result pushed late" if chosen.late else ""
+            return proven("started", f"attempt {chosen.attempt} was announced before it ran{late}")
+    return refuted("started", f"attempt {chosen.attempt} has a result, and no start record before it")
+
+
+def _context(registration: Registration, beacon: BeaconValue | None, run: RunId) -> RunContext:
+    design = registration.draft.design
+    return RunContext(run, design.arm(run.arm), design, registration.cell, registration.plan(run, beacon))
+
+
+def frames_of(tables: dict[str, pa.Table]) -> RunFrames:
+    """The tables as data frames."""
+    return RunFrames(**{name: table.to_pandas() for name, table in tables.items()})
+
+
+def read(frames: RunFrames, registration: Registration) -> Readings:
+    """Every reading in every window of the design."""
+    cell = registration.cell
+    return {
+        window.name: compute_readings(
+            frames, window, pool_tokens=cell.pool_tokens, cache_block_tokens=cell.cache_block_tokens
+        )
+        for window in registration.draft.design.windows
+    }
