@@ -69,8 +69,9 @@ class AttemptWriter:
         try:
             folder.mkdir()
         except FileExistsError:
-            raise RecordError("the attempt exists already", where=str(folder),
-                              remedy="run again: the next number is taken") from None  # fmt: skip
+            raise RecordError(
+                "the attempt exists already", where=str(folder), remedy="run again: the next number is taken"
+            ) from None
 
     def write_tables(self, tables: dict[str, pa.Table]) -> dict[str, FileDigest]:
         """Write every table of the records; returns their digests by file."""
@@ -97,7 +98,7 @@ class AttemptWriter:
         partial = self.folder / f"{RUN_FILE}.partial"
         partial.write_bytes(data)
         _sync(partial)
-        os.replace(partial, self.folder / RUN_FILE)
+        partial.replace(self.folder / RUN_FILE)
         _sync(self.folder)
         return hashlib.sha256(data).hexdigest()
 

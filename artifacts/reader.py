@@ -45,8 +45,7 @@ def read_run_record(folder: Path) -> RunRecord:
     files = fields.get("files")
     expected = {f"{name}.parquet" for name in SCHEMAS}
     if not isinstance(files, dict) or set(files) != expected:
-        raise RecordError("run.json names other files than a run has", where=where,
-                          value=sorted(map(str, files or {})))  # fmt: skip
+        raise RecordError("run.json names other files than a run has", where=where, value=sorted(map(str, files or {})))
     digests = {name: entry.get("sha256") if isinstance(entry, dict) else None for name, entry in files.items()}
     if not all(isinstance(d, str) and _SHA256.fullmatch(d) for d in digests.values()):
         raise RecordError("run.json holds a malformed digest", where=where)
@@ -62,8 +61,9 @@ def _read_table(folder: Path, name: str, sha256: str) -> pa.Table:
     where = str(folder / f"{name}.parquet")
     data = _bytes_inside(folder, f"{name}.parquet", MAX_TABLE_BYTES)
     if data.startswith(_LFS):
-        raise RecordError("a Git LFS pointer stands in the file's place", where=where,
-                          remedy="fetch the file itself: git lfs pull")  # fmt: skip
+        raise RecordError(
+            "a Git LFS pointer stands in the file's place", where=where, remedy="fetch the file itself: git lfs pull"
+        )
     if hashlib.sha256(data).hexdigest() != sha256:
         raise RecordError("the file differs from the digest in run.json", where=where)
     try:

@@ -1,0 +1,1 @@
+"""The command line and the workflows that join the rooms."""

@@ -45,10 +45,17 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
 
 def _summary(entries: list[dict[str, Any]]) -> Iterator[str]:
     rows = [
-        [code(e["tag"]), markdown(e["title"] or "unreadable"), e["claim"], e["status"]["name"], _proof(e),
-         markdown(e["verdict"]["words"]), _pushed(e)]
+        [
+            code(e["tag"]),
+            markdown(e["title"] or "unreadable"),
+            e["claim"],
+            e["status"]["name"],
+            _proof(e),
+            markdown(e["verdict"]["words"]),
+            _pushed(e),
+        ]
         for e in entries
-    ]  # fmt: skip
+    ]
     yield from _table(["registration", "title", "claim", "status", "proof", "verdict", "pushed"], rows)
 
 
@@ -99,7 +106,8 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
         c = entry["calibration"]
         yield (
             f"- Calibrated by {code('reg/' + c['registration'] + '/v' + str(c['version']))}: "
-            f"{c['all_miss_prefill_tokens_per_s']:.1f} tokens/s all-miss, lambda_ref {c['lambda_ref_per_s']:.5f} sessions/s."
+            f"{c['all_miss_prefill_tokens_per_s']:.1f} tokens/s all-miss, "
+            f"lambda_ref {c['lambda_ref_per_s']:.5f} sessions/s."
         )
     for rate in (entry.get("rehearsal") or {}).get("rates", []):
         yield (
@@ -128,10 +136,14 @@ def _rates(entry: dict[str, Any]) -> Iterator[str]:
     yield from ("", "### Verdict by rate", "")
     words = {True: "PASS", False: "FAIL", None: "NOT DECIDABLE"}
     rows = [
-        [_rate(r["rate"]), words[r["decision"]["value"]], markdown(r["decision"]["reason"]),
-         ", ".join(f"{code(name)} {count[0]}/{count[1]}" for name, count in r["counts"].items())]
+        [
+            _rate(r["rate"]),
+            words[r["decision"]["value"]],
+            markdown(r["decision"]["reason"]),
+            ", ".join(f"{code(name)} {count[0]}/{count[1]}" for name, count in r["counts"].items()),
+        ]
         for r in entry["rates"]
-    ]  # fmt: skip
+    ]
     yield from _table(["rate", "verdict", "why not", "runs"], rows)
 
 
@@ -153,9 +165,13 @@ def _run_row(entry: dict[str, Any], run: dict[str, Any]) -> list[str]:
     values = run["readings"].get(entry["judged_window"], {})
     verdicts = ", ".join(f"{v['name']} {_WORDS[v['decision']['value']]}" for v in run["verdicts"])
     return [
-        code(run["path"]), str(run["attempt"]), engine, run["outcome"], markdown(verdicts),
+        code(run["path"]),
+        str(run["attempt"]),
+        engine,
+        run["outcome"],
+        markdown(verdicts),
         *(_number(values.get(name)) for name, _ in _READINGS),
-    ]  # fmt: skip
+    ]
 
 
 def _number(value: float | None) -> str:
@@ -167,12 +183,17 @@ def _scores(entry: dict[str, Any]) -> Iterator[str]:
         return
     yield from ("", "### Predictions, frozen with the registration", "")
     rows = [
-        [code(s["name"]), f"{code(s['arm'])} {s['rate']:g}", code(s["reading"]),
-         f"{s['predicted']:.5g} ± {s['relative_tolerance']:.0%}",
-         ", ".join(f"seed {seed}: {_number(value)}" for seed, value in s["measured"].items()),
-         f"{s['hits']} of {len(s['measured'])}", markdown(s["source"])]
+        [
+            code(s["name"]),
+            f"{code(s['arm'])} {s['rate']:g}",
+            code(s["reading"]),
+            f"{s['predicted']:.5g} ± {s['relative_tolerance']:.0%}",
+            ", ".join(f"seed {seed}: {_number(value)}" for seed, value in s["measured"].items()),
+            f"{s['hits']} of {len(s['measured'])}",
+            markdown(s["source"]),
+        ]
         for s in entry["scores"]
-    ]  # fmt: skip
+    ]
     yield from _table(["prediction", "arm, rate", "reading", "predicted", "measured", "hits", "source"], rows)
 
 

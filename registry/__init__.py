@@ -1,0 +1,1 @@
+"""What was promised: drafts, rules, freezing, plans, tags, witnesses."""

@@ -76,8 +76,10 @@ def encode(records: list[AttemptRecord]) -> bytes:
 
 def decode(data: bytes, name: str) -> list[AttemptRecord]:
     """Records from a file of the log; TrapError for a malformed line."""
-    return [_record(load_json(line, f"{name}, line {n}"), f"{name}, line {n}")
-            for n, line in enumerate(data.splitlines(), 1)]  # fmt: skip
+    return [
+        _record(load_json(line, f"{name}, line {n}"), f"{name}, line {n}")
+        for n, line in enumerate(data.splitlines(), 1)
+    ]
 
 
 def _record(value: Any, where: str) -> AttemptRecord:
@@ -107,8 +109,10 @@ def read_log(mirror: Mirror, remote: str) -> AttemptLog:
 
 
 def _read(mirror: Mirror, commit: str) -> AttemptLog:
-    problems = [f"{path} was changed after it was pushed (commit {c[:12]}, {status})"
-                for c, status, path in mirror.changes(commit)]  # fmt: skip
+    problems = [
+        f"{path} was changed after it was pushed (commit {c[:12]}, {status})"
+        for c, status, path in mirror.changes(commit)
+    ]
     records: list[AttemptRecord] = []
     for path in mirror.list_files(commit, FOLDER):
         data = mirror.blob(commit, path) if _FILE.fullmatch(path) else None
@@ -145,7 +149,7 @@ def append(repository: git.Repo, remote: str, kind: str, records: list[AttemptRe
 
 
 def _remote_tip(repository: git.Repo, remote: str) -> str | None:
-    listed = repository.git.ls_remote(remote, f"refs/heads/{BRANCH}").split()
+    listed = str(repository.git.ls_remote(remote, f"refs/heads/{BRANCH}")).split()
     if not listed:
         return None
     repository.git.fetch("--quiet", remote, f"refs/heads/{BRANCH}")

@@ -9,12 +9,12 @@ from modelf.cells import CELLS
 from modelf.turn_law import TruncatedGeometric, Workload
 from registry.canonical import digest
 from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
-from registry.errors import DraftError, ManyErrors, TrapError
-from registry.reading_catalogue import READING_KINDS
+from registry.draft_checks import problems_of
+from registry.errors import DraftError, ManyErrors
 from registry.rule import RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
 from registry.rule_constancy import check_run_rule
 from registry.schema_check import check
-from registry.strict_yaml import Document, Path, load
+from registry.strict_yaml import Document, load
 
 NOMINAL_LAMBDA_REF_PER_S = 0.072
 
@@ -91,8 +91,7 @@ def build_draft(document: Document) -> Draft:
     """A Draft from a document that satisfies the schema."""
     source = document.value
     design = _design(source["design"])
-    problems = [*_design_problems(document, design), *_reference_problems(document, design)]
-    if problems:
+    if problems := problems_of(document, design):
         raise ManyErrors(problems)
     return Draft(
         id=source["id"],
@@ -133,79 +132,6 @@ def _arm(name: str, source: dict[str, Any]) -> Arm:
     burst = Burst(**source["burst"]) if "burst" in source else None
     gate = GateSetting(**source["gate"]) if "gate" in source else None
     return Arm(name, burst, gate, source.get("population"), source.get("caching", True))
-
-
-def _design_problems(document: Document, design: Design) -> list[TrapError]:
-    problems: list[TrapError] = []
-
-    def problem(what: str, path: Path, value: object, remedy: str) -> None:
-        problems.append(DraftError(what, where=document.where(path), value=value, remedy=remedy))
-
-    if document.value["cell"] not in CELLS:
-        problem("unknown cell", ("cell",), document.value["cell"], f"one of: {', '.join(CELLS)}")
-    for window in design.windows:
-        if not window.start_s < window.end_s <= design.horizon_s:
-            problem(
-                "the window does not lie inside the run", ("design", "windows", window.name),
-                [window.start_s, window.end_s], f"0 <= start_s < end_s <= horizon_s = {design.horizon_s:g}",
-            )  # fmt: skip
-    for arm in design.arms:
-        place: Path = ("design", "arms", arm.name)
-        if arm.population is None and not design.rates:
-            problem("an arm with open arrivals needs rates", place, arm.name, "give design.rates")
-        if arm.population is not None and (arm.burst or arm.gate):
-            problem("a closed population takes no burst and no gate", place, arm.name, "leave them out")
-        if arm.burst and arm.burst.start_s >= design.horizon_s:
-            problem("the burst starts after the run", (*place, "burst", "start_s"), arm.burst.start_s,
-                    f"less than horizon_s = {design.horizon_s:g}")  # fmt: skip
-        if arm.gate and arm.gate.engage_s >= design.horizon_s:
-            problem("the cap engages after the run", (*place, "gate", "engage_s"), arm.gate.engage_s,
-                    f"less than horizon_s = {design.horizon_s:g}")  # fmt: skip
-    if {arm.population is None for arm in design.arms} == {True, False}:
-        problem("open arms and closed populations do not mix in one registration",
-                ("design", "arms"), [arm.name for arm in design.arms], "make two registrations")  # fmt: skip
-    if design.rates and "calibration" not in document.value:
-        problem("rates are multiples of a measured lambda_ref, and no calibration is named",
-                (), None, "add calibration: all-miss-<cell>")  # fmt: skip
-    if document.value.get("calibration") == document.value["id"]:
-        problem("a registration cannot calibrate itself", ("calibration",), document.value["id"],
-                "name the all-miss registration of the cell")  # fmt: skip
-    return problems
-
-
-def _reference_problems(document: Document, design: Design) -> list[TrapError]:
-    arms = [arm.name for arm in design.arms]
-    windows = [window.name for window in design.windows]
-    allowed: dict[str, list[Any]] = {
-        "arm": arms, "window": windows, "reading": list(READING_KINDS), "rate": list(design.rates),
-    }  # fmt: skip
-    places: list[Path] = [("predictors", i) for i in range(len(document.value["predictors"]))]
-    places += [("measures", name) for name in document.value.get("measures", {})]
-    problems: list[TrapError] = []
-    for place in places:
-        entry = document.value[place[0]][place[1]]
-        for key, names in allowed.items():
-            if key in entry and entry[key] not in names:
-                problems.append(
-                    DraftError(
-                        f"unknown {key}",
-                        where=document.where((*place, key)),
-                        value=entry[key],
-                        remedy=f"one of: {', '.join(map(str, names))}",
-                    )  # fmt: skip
-                )
-    for section in ("runs", "reported"):
-        for arm in document.value["rule"].get(section, {}):
-            if arm not in arms:
-                problems.append(
-                    DraftError(
-                        "the rule judges an arm that the design lacks",
-                        where=document.where(("rule", section, arm)),
-                        value=arm,
-                        remedy=f"one of: {', '.join(arms)}",
-                    )  # fmt: skip
-                )
-    return problems
 
 
 def _rule(document: Document, design: Design) -> Rule:

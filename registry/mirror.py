@@ -21,10 +21,23 @@ MAX_BLOB_BYTES = 67_108_864
 _TIMEOUT_S = 120
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _GUARDS = [
-    "-c", "protocol.allow=never", "-c", "protocol.file.allow=always", "-c", "protocol.https.allow=always",
-    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "fetch.fsckObjects=true",
-    "-c", "gc.auto=0", "-c", "safe.directory=*",
-]  # fmt: skip
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "protocol.file.allow=always",
+    "-c",
+    "protocol.https.allow=always",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "fetch.fsckObjects=true",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "safe.directory=*",
+]
 
 
 def guarded_environment() -> dict[str, str]:
@@ -47,9 +60,13 @@ def run_git(arguments: list[str], cwd: Path, *, check: bool = True) -> subproces
     """One guarded git command; StudyError with git's words where it fails."""
     try:
         done = subprocess.run(
-            ["git", *_GUARDS, *arguments], cwd=cwd, env=guarded_environment(),
-            capture_output=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            ["git", *_GUARDS, *arguments],
+            cwd=cwd,
+            env=guarded_environment(),
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
     except FileNotFoundError:
         raise StudyError("git is not installed", remedy="install git 2.34 or newer") from None
     except subprocess.TimeoutExpired:
@@ -133,9 +150,10 @@ def mirror_of(repository: Path) -> Iterator[Mirror]:
     for name in ("shallow", "info/grafts"):
         if (Path(git_dir) / name).exists():
             raise StudyError(
-                "the repository is shallow or grafted: its history is incomplete", where=str(repository),
+                "the repository is shallow or grafted: its history is incomplete",
+                where=str(repository),
                 remedy="clone it whole: git fetch --unshallow, or a clone without --depth",
-            )  # fmt: skip
+            )
     with tempfile.TemporaryDirectory(prefix="trap-mirror-") as folder:
         target = Path(folder) / "mirror.git"
         run_git(

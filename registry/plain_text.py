@@ -20,6 +20,11 @@ def markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
 
 
+def without_credentials(text: str) -> str:
+    """Text with `user:secret@` cut out of every URL in it."""
+    return re.sub(r"(://)[^/@\s]+@", r"\1", text)
+
+
 def code(text: object) -> str:
     """`plain` as a Markdown code span, safe in a table cell."""
     flat = plain(text).replace("`", "'").replace("|", "\\|")

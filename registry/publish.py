@@ -7,7 +7,6 @@ rejected push therefore leaves nothing half-done.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import git
 
 from registry.errors import RegistrationError
+from registry.plain_text import without_credentials
 
 
 def write_blob(repository: git.Repo, data: bytes, kind: str = "blob") -> str:
@@ -33,7 +33,7 @@ def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, b
         data = source if isinstance(source, bytes) else source.read_bytes()
         entries.append(f"100644 {write_blob(repository, data)}\t{path}\n")
     with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         if parent:
             repository.git.read_tree(parent, env=index)
         repository.git.update_index("--index-info", env=index, istream=_pipe("".join(entries).encode()))
@@ -45,7 +45,7 @@ def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, b
 
 
 def _pipe(data: bytes) -> object:
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (git reads it after this returns)
     file.write(data)
     file.seek(0)
     return file
@@ -71,7 +71,7 @@ def push(repository: git.Repo, remote: str, refspecs: list[str], again: str) -> 
 
 
 def _reason(error: git.GitCommandError) -> str:
-    text = f"{error.stdout or ''}\n{error.stderr or ''}"
+    text = without_credentials(f"{error.stdout or ''}\n{error.stderr or ''}")
     lines = [line.strip(" \t'") for line in text.splitlines()]
     telling = [line for line in lines if line.startswith("!") or "fatal:" in line or "remote:" in line]
     return "; ".join(telling[:3]).replace("\t", " ") or "git gave no reason"

@@ -21,9 +21,21 @@ from registry.strict_yaml import Document
 
 SCHEMA = "trap-registration-1"
 _FIELDS = {
-    "schema", "id", "version", "draft", "draft_sha256", "cell", "beacon", "calibration",
-    "rehearsal", "readings", "records_version", "plan_version", "claim", "supersedes",
-}  # fmt: skip
+    "schema",
+    "id",
+    "version",
+    "draft",
+    "draft_sha256",
+    "cell",
+    "beacon",
+    "calibration",
+    "rehearsal",
+    "readings",
+    "records_version",
+    "plan_version",
+    "claim",
+    "supersedes",
+}
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,13 @@ def _remedy(finding: Any) -> str:
 
 
 def _kinds(kind: str | list[str]) -> str:
-    names = {"object": "a mapping", "array": "a list", "string": "text", "number": "a number",
-             "integer": "a whole number", "boolean": "true or false", "null": "null"}  # fmt: skip
+    names = {
+        "object": "a mapping",
+        "array": "a list",
+        "string": "text",
+        "number": "a number",
+        "integer": "a whole number",
+        "boolean": "true or false",
+        "null": "null",
+    }
     return " or ".join(names[k] for k in ([kind] if isinstance(kind, str) else kind))

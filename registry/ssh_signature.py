@@ -60,14 +60,17 @@ def load_key(path: Path) -> Ed25519PrivateKey:
     try:
         key = serialization.load_ssh_private_key(path.read_bytes(), password=None)
     except FileNotFoundError:
-        raise StudyError("the signing key is missing", where=str(path),
-                         remedy="set TRAP_SIGNING_KEY to the study's key") from None  # fmt: skip
+        raise StudyError(
+            "the signing key is missing", where=str(path), remedy="set TRAP_SIGNING_KEY to the study's key"
+        ) from None
     except (ValueError, TypeError, OSError) as error:
-        raise StudyError(f"the signing key cannot be read: {error}", where=str(path),
-                         remedy="use an unencrypted OpenSSH Ed25519 key") from None  # fmt: skip
+        raise StudyError(
+            f"the signing key cannot be read: {error}", where=str(path), remedy="use an unencrypted OpenSSH Ed25519 key"
+        ) from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise StudyError("the signing key is not Ed25519", where=str(path),
-                         remedy="make one: ssh-keygen -t ed25519 -N ''")  # fmt: skip
+        raise StudyError(
+            "the signing key is not Ed25519", where=str(path), remedy="make one: ssh-keygen -t ed25519 -N ''"
+        )
     return key
 
 
@@ -80,9 +83,14 @@ def sign(key: Ed25519PrivateKey, message: bytes) -> bytes:
     """The armored SSH signature of `message`, ending in a newline."""
     signature = _string(b"ssh-ed25519") + _string(key.sign(_signed_data(message, _HASH)))
     blob = (
-        _MAGIC + struct.pack(">I", 1) + _string(_public_blob(key.public_key()))
-        + _string(_NAMESPACE) + _string(b"") + _string(_HASH) + _string(signature)
-    )  # fmt: skip
+        _MAGIC
+        + struct.pack(">I", 1)
+        + _string(_public_blob(key.public_key()))
+        + _string(_NAMESPACE)
+        + _string(b"")
+        + _string(_HASH)
+        + _string(signature)
+    )
     text = base64.b64encode(blob)
     lines = [text[i : i + 70] for i in range(0, len(text), 70)]
     return b"\n".join([BEGIN, *lines, END]) + b"\n"

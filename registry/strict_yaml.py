@@ -95,6 +95,10 @@ def load(text: bytes, name: str) -> Document:
         raise DraftError(f"not YAML: {problem}", where=f"{name}{line}") from None
 
 
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
 class _Builder:
     """Builds values from parse events, where anchors and tags still show."""
 
@@ -114,7 +118,7 @@ class _Builder:
         return self._document
 
     def _error(self, what: str, event: yaml.Event, remedy: str, value: object = None) -> DraftError:
-        line = event.start_mark.line + 1
+        line = _line(event)
         where = f"{self._document.name}, line {line}"
         return DraftError(what, where=where, value=value, remedy=remedy)
 
@@ -123,18 +127,19 @@ class _Builder:
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             raise CapExceeded(
                 "too many or too deeply nested values",
-                where=f"{self._document.name}, line {event.start_mark.line + 1}",
+                where=f"{self._document.name}, line {_line(event)}",
                 remedy=f"at most {MAX_NODES} values, {MAX_DEPTH} levels",
             )
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise self._error("anchors and aliases are not allowed", event, "write the value out")
-        if getattr(event, "tag", None):
-            raise self._error("tags are not allowed", event, "leave the tag out", event.tag)
-        self._document.lines.setdefault(path, event.start_mark.line + 1)
+        if tag := getattr(event, "tag", None):
+            raise self._error("tags are not allowed", event, "leave the tag out", tag)
+        self._document.lines.setdefault(path, _line(event))
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path)
+        assert isinstance(event, yaml.ScalarEvent)
         return self._scalar(event)
 
     def _mapping(self, path: Path) -> dict[str, Any]:
@@ -143,7 +148,7 @@ class _Builder:
             key = self._key(event)
             if key in result:
                 raise self._error("the key stands twice", event, "keep one of the two", key)
-            self._document.lines[(*path, key)] = event.start_mark.line + 1
+            self._document.lines[(*path, key)] = _line(event)
             result[key] = self._node(next(self._events), (*path, key))
         return result
 
@@ -167,9 +172,11 @@ class _Builder:
         text: str = event.value
         if unsafe := _UNSAFE_TEXT.search(text):
             raise self._error(
-                "control or direction characters are not allowed", event,
-                "remove the character", f"U+{ord(unsafe.group()):04X}",
-            )  # fmt: skip
+                "control or direction characters are not allowed",
+                event,
+                "remove the character",
+                f"U+{ord(unsafe.group()):04X}",
+            )
         if event.style in ("'", '"', "|", ">"):
             return text
         return self._plain(text, event)

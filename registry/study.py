@@ -102,18 +102,28 @@ def open_repository(study: Study) -> git.Repo:
     try:
         repository = git.Repo(study.root)
     except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-        raise StudyError("the study is not a git repository of its own", where=str(study.root),
-                         remedy="git init there, or trapkit init") from None  # fmt: skip
+        raise StudyError(
+            "the study is not a git repository of its own",
+            where=str(study.root),
+            remedy="git init there, or trapkit init",
+        ) from None
     where = str(study.root)
     if repository.head.is_detached:
-        raise StudyError("the repository's head is detached", where=where,
-                         remedy=f"git switch {study.settings.branch}")  # fmt: skip
+        raise StudyError("the repository's head is detached", where=where, remedy=f"git switch {study.settings.branch}")
     if not repository.head.is_valid():
         raise StudyError("the repository has no commit yet", where=where, remedy="commit study.yaml first")
     if repository.active_branch.name != study.settings.branch:
-        raise StudyError("another branch is checked out", where=where, value=repository.active_branch.name,
-                         remedy=f"git switch {study.settings.branch}")  # fmt: skip
+        raise StudyError(
+            "another branch is checked out",
+            where=where,
+            value=repository.active_branch.name,
+            remedy=f"git switch {study.settings.branch}",
+        )
     if study.settings.remote not in [remote.name for remote in repository.remotes]:
-        raise StudyError("the study's remote is missing", where=where, value=study.settings.remote,
-                         remedy=f"git remote add {study.settings.remote} URL")  # fmt: skip
+        raise StudyError(
+            "the study's remote is missing",
+            where=where,
+            value=study.settings.remote,
+            remedy=f"git remote add {study.settings.remote} URL",
+        )
     return repository

@@ -1,0 +1,1 @@
+"""Executes: engines, the gate, attempts, executors."""

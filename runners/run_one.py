@@ -40,9 +40,10 @@ def check_can_run(registration: Registration) -> None:
     """RegistrationError where this cell has no engine here."""
     if registration.cell.step_costs is None:
         raise RegistrationError(
-            f"cell {registration.cell.name} cannot be simulated: its step costs are not known", where=registration.tag,
+            f"cell {registration.cell.name} cannot be simulated: its step costs are not known",
+            where=registration.tag,
             remedy="run it on a real engine, or register a simulated cell: sglang-300k, sglang-native",
-        )  # fmt: skip
+        )
 
 
 def execute(order: AttemptOrder) -> str:

@@ -1,0 +1,1 @@
+"""Recomputes: readings, verdicts, scores, proofs. Imports no runner."""

@@ -60,5 +60,6 @@ def check_calibration(registration: Registration, proofs: Mapping[str, Proof]) -
             return refuted(name, f"{key} was frozen as {getattr(frozen, key)}, its runs give {getattr(again, key)}")
     return proven(
         name,
-        f"{source.tag}: {frozen.all_miss_prefill_tokens_per_s:.1f} tokens/s, lambda_ref {frozen.lambda_ref_per_s:.5f}/s",
+        f"{source.tag}: {frozen.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
+        f"lambda_ref {frozen.lambda_ref_per_s:.5f}/s",
     )

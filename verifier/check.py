@@ -30,26 +30,26 @@ class Check:
     children: tuple[Check, ...] = ()
 
     def leaves(self) -> Iterator[Check]:
-        """This check, or all below it that have no children."""
+        """All checks below that have no children, or the check itself."""
         if not self.children:
             yield self
         for child in self.children:
             yield from child.leaves()
 
 
-def proven(name: str, reason: str, **more: bool) -> Check:
+def proven(name: str, reason: str, needed: bool = True) -> Check:
     """A check that holds."""
-    return Check(name, Outcome.PROVEN, reason, **more)
+    return Check(name, Outcome.PROVEN, reason, needed)
 
 
-def refuted(name: str, reason: str, **more: bool) -> Check:
+def refuted(name: str, reason: str, needed: bool = True) -> Check:
     """A check that evidence contradicts."""
-    return Check(name, Outcome.REFUTED, reason, **more)
+    return Check(name, Outcome.REFUTED, reason, needed)
 
 
-def unprovable(name: str, reason: str, **more: bool) -> Check:
+def unprovable(name: str, reason: str, needed: bool = True) -> Check:
     """A check for which evidence is missing."""
-    return Check(name, Outcome.UNPROVABLE, reason, **more)
+    return Check(name, Outcome.UNPROVABLE, reason, needed)
 
 
 def group(name: str, children: list[Check], reason: str) -> Check:

@@ -72,8 +72,7 @@ def gather(root: Path) -> StudyEvidence:
         head = mirror.head()
         text = mirror.blob(head, STUDY_FILE) if head else None
         if head is None or text is None:
-            raise StudyError("the repository's head holds no study.yaml", where=str(root),
-                             remedy="commit study.yaml")  # fmt: skip
+            raise StudyError("the repository's head holds no study.yaml", where=str(root), remedy="commit study.yaml")
         settings = parse_settings(text)
         witness = _witness_log(mirror, head, root, settings.remote)
         return StudyEvidence(
@@ -114,9 +113,14 @@ def _tags(mirror: Mirror, head: str, witness: WitnessLog) -> list[TagEvidence]:
 
 
 def _tag(
-    mirror: Mirror, head: str, refs: dict[str, tuple[str, str]], name: str, identity: str,
-    version: int, witness: WitnessLog,
-) -> TagEvidence:  # fmt: skip
+    mirror: Mirror,
+    head: str,
+    refs: dict[str, tuple[str, str]],
+    name: str,
+    identity: str,
+    version: int,
+    witness: WitnessLog,
+) -> TagEvidence:
     path = f"registrations/{identity}.v{version}.json"
     oid, kind = refs.get(TAG_PREFIX + name, (None, "missing"))
     tag, problem = None, None
@@ -137,6 +141,14 @@ def _tag(
         except TrapError as error:
             problem = error.diagnostics()
     return TagEvidence(
-        name, identity, version, oid, tag, problem, frozen, mirror.blob(head, path), registration,
+        name,
+        identity,
+        version,
+        oid,
+        tag,
+        problem,
+        frozen,
+        mirror.blob(head, path),
+        registration,
         tuple(rows_of(list(witness.rows), TAG_PREFIX + name)),
-    )  # fmt: skip
+    )

@@ -26,7 +26,7 @@ from verifier.registration_checks import (
     check_signature,
     check_tag,
     check_unchanged,
-)  # fmt: skip
+)
 from verifier.report import Proof, StudyReport
 from verifier.run_report import RunReport, deciding, report_run
 from verifier.scores import score
@@ -104,9 +104,14 @@ def _drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
 
 
 def _prove(
-    tag: TagEvidence, evidence: StudyEvidence, runs: Path, trusted_keys: tuple[str, ...],
-    earlier: dict[str, Proof], executions: Rerun, places: dict[tuple[str, RunId], int],
-) -> Proof:  # fmt: skip
+    tag: TagEvidence,
+    evidence: StudyEvidence,
+    runs: Path,
+    trusted_keys: tuple[str, ...],
+    earlier: dict[str, Proof],
+    executions: Rerun,
+    places: dict[tuple[str, RunId], int],
+) -> Proof:
     beacon = beacon_of(tag, evidence.witness)
     checks = [
         check_tag(tag),
@@ -118,10 +123,14 @@ def _prove(
     ]
     records = _by_run(evidence.log, tag)
     proof = Proof(
-        tag=tag.name, registration=tag.registration, check=checks[0], beacon=beacon,
-        push=tag.rows[0] if tag.rows else None, attempts=[r for rows in records.values() for r in rows],
+        tag=tag.name,
+        registration=tag.registration,
+        check=checks[0],
+        beacon=beacon,
+        push=tag.rows[0] if tag.rows else None,
+        attempts=[r for rows in records.values() for r in rows],
         status=derive_status(pushed_at=None, first_run_at=None, independent=False),
-    )  # fmt: skip
+    )
     if tag.registration is not None:
         readings = check_readings(tag.registration)
         checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence.log, tag)]
@@ -144,9 +153,14 @@ def _prove(
 
 
 def _run_reports(
-    tag: TagEvidence, beacon: BeaconValue | None, records: dict[RunId, list[AttemptRecord]], runs: Path,
-    executions: Rerun, places: dict[tuple[str, RunId], int], decidable: bool,
-) -> list[RunReport]:  # fmt: skip
+    tag: TagEvidence,
+    beacon: BeaconValue | None,
+    records: dict[RunId, list[AttemptRecord]],
+    runs: Path,
+    executions: Rerun,
+    places: dict[tuple[str, RunId], int],
+    decidable: bool,
+) -> list[RunReport]:
     assert tag.registration is not None
     return [
         report_run(
@@ -158,7 +172,7 @@ def _run_reports(
             executions,
             places.get((tag.name, run)),
             decidable,
-        )  # fmt: skip
+        )
         for run in tag.registration.draft.design.run_ids()
     ]
 

@@ -81,15 +81,23 @@ def _start(folder: Path, worker: int, jobs: list[tuple[int, Job]]) -> subprocess
     with requests.open("w", encoding="utf-8") as file:
         for number, job in jobs:
             request = {
-                "number": number, "registration": job.registration.decode(), "arm": job.run.arm,
-                "rate": job.run.rate, "seed": job.run.seed, "key": job.key.hex(),
-            }  # fmt: skip
+                "number": number,
+                "registration": job.registration.decode(),
+                "arm": job.run.arm,
+                "rate": job.run.rate,
+                "seed": job.run.seed,
+                "key": job.key.hex(),
+            }
             file.write(json.dumps(request) + "\n")
     with requests.open(encoding="utf-8") as file:
         return subprocess.Popen(
-            [sys.executable, "-m", PROGRAM, str(folder)], stdin=file, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, cwd=folder,
-        )  # fmt: skip
+            [sys.executable, "-m", PROGRAM, str(folder)],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=folder,
+        )
 
 
 def check_reexecution(recorded: dict[str, pa.Table], again: dict[str, pa.Table] | None) -> Check:

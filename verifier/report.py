@@ -132,11 +132,21 @@ def proof_json(proof: Proof) -> dict[str, Any]:
 def _run_json(run: RunReport) -> dict[str, Any]:
     value: dict[str, Any] = to_json(run.check) if run.check else {}
     return {
-        "path": run.run.path, "arm": run.run.arm, "rate": run.run.rate, "seed": run.run.seed,
-        "state": run.state, "attempt": run.attempt, "simulated": run.simulated, "engine": run.engine,
-        "run_sha256": run.run_sha256, "started_at": run.started_at, "outcome": value.get("outcome"),
-        "reason": value.get("reason"), "readings": to_json(run.readings), "verdicts": to_json(run.verdicts),
-    }  # fmt: skip
+        "path": run.run.path,
+        "arm": run.run.arm,
+        "rate": run.run.rate,
+        "seed": run.run.seed,
+        "state": run.state,
+        "attempt": run.attempt,
+        "simulated": run.simulated,
+        "engine": run.engine,
+        "run_sha256": run.run_sha256,
+        "started_at": run.started_at,
+        "outcome": value.get("outcome"),
+        "reason": value.get("reason"),
+        "readings": to_json(run.readings),
+        "verdicts": to_json(run.verdicts),
+    }
 
 
 def report_json(report: StudyReport) -> dict[str, Any]:

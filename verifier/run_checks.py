@@ -7,6 +7,7 @@ contradicts it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,13 @@ def check_identity(fields: dict[str, Any], digest: str, run: RunId, attempt: int
     """The run record is of this registration, arm, rate, seed and attempt."""
     name = "identity"
     expected = {
-        "registration_digest": digest, "arm": run.arm, "rate": run.rate, "seed": run.seed,
-        "attempt": attempt, "exploratory": False,
-    }  # fmt: skip
+        "registration_digest": digest,
+        "arm": run.arm,
+        "rate": run.rate,
+        "seed": run.seed,
+        "attempt": attempt,
+        "exploratory": False,
+    }
     for key, value in expected.items():
         if fields.get(key) != value:
             return refuted(name, f"run.json says {key} {fields.get(key)!r}, its place says {value!r}")
@@ -57,9 +62,10 @@ def check_arrivals(frames: RunFrames, context: RunContext) -> Check:
     for (session, origin, turns, arrival_s), row, arrived in zip(planned, found, sessions.arrival_s, strict=True):
         if (session, origin, turns) != row or (arrival_s is not None and arrival_s != arrived):
             return refuted(
-                name, f"session {row[0]} ({row[2]} turns, arrival {arrived} s) is not the plan's "
+                name,
+                f"session {row[0]} ({row[2]} turns, arrival {arrived} s) is not the plan's "
                 f"{session} ({turns} turns, arrival {arrival_s} s): not a run of this registration's plan",
-            )  # fmt: skip
+            )
     return proven(name, f"{len(planned)} planned sessions accounted for")
 
 
@@ -156,7 +162,7 @@ def check_conservation(frames: RunFrames, context: RunContext) -> Check:
     bad = turns.index[(cached < 0) | (cached > turns.prompt_tokens - 1) | (cached > turns.reusable_tokens)]
     if len(bad):
         return refuted(name, f"{_turn(turns, bad[0])}: more cached tokens than could be reused")
-    for earlier, later in zip(_ORDER, _ORDER[1:], strict=False):
+    for earlier, later in pairwise(_ORDER):
         late = turns.index[(turns[earlier] > turns[later]).to_numpy()]
         if len(late):
             return refuted(name, f"{_turn(turns, late[0])}: {earlier} is after {later}")
@@ -234,6 +240,12 @@ def _peak(admitted: pd.DataFrame, ends: pd.Series) -> int:
 
 
 RUN_CHECKS = (
-    check_arrivals, check_population, check_turns, check_conservation, check_caching, check_pool, check_gate,
-)  # fmt: skip
+    check_arrivals,
+    check_population,
+    check_turns,
+    check_conservation,
+    check_caching,
+    check_pool,
+    check_gate,
+)
 """The checks of one run's tables, in order."""

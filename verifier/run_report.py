@@ -57,9 +57,15 @@ def state_without_result(records: list[AttemptRecord], runs: Path, registration:
 
 
 def report_run(
-    registration: Registration, beacon: BeaconValue | None, run: RunId, records: list[AttemptRecord],
-    runs: Path, rerun: Rerun | None, job: int | None, decidable: bool,
-) -> RunReport:  # fmt: skip
+    registration: Registration,
+    beacon: BeaconValue | None,
+    run: RunId,
+    records: list[AttemptRecord],
+    runs: Path,
+    rerun: Rerun | None,
+    job: int | None,
+    decidable: bool,
+) -> RunReport:
     """Judge one run. `decidable` is False where this verifier's readings are
     not the frozen ones: then no verdict is given.
     """

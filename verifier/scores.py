@@ -47,6 +47,13 @@ def _score(registration: Registration, predictor: Predictor, readings: Mapping[R
     allowed = predictor.relative_tolerance * abs(predicted)
     hits = sum(1 for x in measured.values() if math.isfinite(x) and abs(x - predicted) <= allowed)
     return Score(
-        predictor.name, predictor.source, predictor.arm, predictor.rate,
-        f"{predictor.window}.{predictor.reading}", predicted, predictor.relative_tolerance, measured, hits,
-    )  # fmt: skip
+        predictor.name,
+        predictor.source,
+        predictor.arm,
+        predictor.rate,
+        f"{predictor.window}.{predictor.reading}",
+        predicted,
+        predictor.relative_tolerance,
+        measured,
+        hits,
+    )

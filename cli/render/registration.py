@@ -53,8 +53,10 @@ def _frozen_lines(registration: Registration) -> list[str]:
     lines = [""]
     if registration.calibration:
         c = registration.calibration
-        lines.append(f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
-                     f"lambda_ref {c.lambda_ref_per_s:.5f}/s")  # fmt: skip
+        lines.append(
+            f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
+            f"lambda_ref {c.lambda_ref_per_s:.5f}/s"
+        )
     for rate in (registration.rehearsal or {}).get("rates", []):
         name = "closed" if rate["rate"] is None else f"{rate['rate']:g}"
         lines.append(f"rehearsed (simulated, literal seeds) at {name}: would pass {rate['pass_share']:.0%} of the time")

@@ -12,9 +12,17 @@ from modelf.published import measured_ranges
 from verifier.report import dumps, to_json
 
 SHOWN = (
-    "followup_hit_fraction", "max_hit_300s", "uncached_prefill_tokens_per_s", "backlog_slope_per_s",
-    "mean_prompt_tokens", "completions_per_s", "sojourn_slope", "idle_s", "turnover_s", "outstanding",
-)  # fmt: skip
+    "followup_hit_fraction",
+    "max_hit_300s",
+    "uncached_prefill_tokens_per_s",
+    "backlog_slope_per_s",
+    "mean_prompt_tokens",
+    "completions_per_s",
+    "sojourn_slope",
+    "idle_s",
+    "turnover_s",
+    "outstanding",
+)
 
 
 def distributions(result: Rehearsal) -> list[dict[str, Any]]:
@@ -71,7 +79,8 @@ def rehearsal_text(result: Rehearsal) -> str:
     """The rehearsal for people."""
     draft = result.registration.draft
     lines = [
-        f"{draft.id} rehearsed on the SIMULATED engine, literal seeds {result.seeds[0]} to {result.seeds[-1]}; never evidence"
+        f"{draft.id} rehearsed on the SIMULATED engine; never evidence",
+        f"literal seeds {result.seeds[0]} to {result.seeds[-1]}",
     ]
     for rate in draft.design.rates or (None,):
         name = "closed" if rate is None else f"rate {rate:g}"
@@ -83,8 +92,14 @@ def rehearsal_text(result: Rehearsal) -> str:
         for row in distributions(result):
             if row["rate"] == rate and "median" in row:
                 printed = row["published"]
-                rows.append([row["arm"], row["reading"], *(number(row[k]) for k in ("low_2.5%", "median", "high_97.5%")),
-                             f"{number(printed[0])} to {number(printed[1])}" if printed else "",
-                             "" if not printed else "yes" if row["inside"] else "no"])  # fmt: skip
+                rows.append(
+                    [
+                        row["arm"],
+                        row["reading"],
+                        *(number(row[k]) for k in ("low_2.5%", "median", "high_97.5%")),
+                        f"{number(printed[0])} to {number(printed[1])}" if printed else "",
+                        "" if not printed else "yes" if row["inside"] else "no",
+                    ]
+                )
         lines.append(table(rows))
     return "\n".join(lines)

@@ -70,8 +70,15 @@ def _runs_table(proof: Proof) -> str:
     for run in sorted(proof.runs, key=lambda r: (r.run.rate or 0.0, r.run.arm, r.run.seed)):
         if run.readings:
             values = run.readings[window]
-            rows.append([run.run.rate_name, run.run.arm, str(run.run.seed), verdict_words(run),
-                         *(number(values[name]) for name, _ in HEADLINE)])  # fmt: skip
+            rows.append(
+                [
+                    run.run.rate_name,
+                    run.run.arm,
+                    str(run.run.seed),
+                    verdict_words(run),
+                    *(number(values[name]) for name, _ in HEADLINE),
+                ]
+            )
     return table(rows) + f"\n  readings over the window {window}"
 
 

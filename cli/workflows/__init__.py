@@ -1,0 +1,1 @@
+"""Plain functions that join rooms: register, draw, run, verify, ledger, demo."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from artifacts.attempt import attempt_folder, attempt_numbers
 from cli.workflows.rehearse import Rehearsal, provisional, rehearse, rehearsed_calibration
 from cli.workflows.reporter import Reporter
-from cli.workflows.run import Selection, run_exploratory
+from cli.workflows.run import Selection
 from registry.draft import Draft, load_draft
 from registry.errors import StudyError
-from registry.registration import Calibration, read_registration
+from registry.registration import Calibration, Registration, read_registration
 from registry.study import Study
+from runners.local_queue import run_all
+from runners.run_one import AttemptOrder, check_can_run, execute
 
 
 def load_rule_file(file: Path) -> Draft:
@@ -31,8 +34,11 @@ def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Cal
     path = folder / name
     source = path if path.is_file() else resources.files("rules") / name
     if not source.is_file():
-        raise StudyError(f"there is no rule file for the calibration {draft.calibration}", where=str(path),
-                         remedy=f"write rules/{name}")  # fmt: skip
+        raise StudyError(
+            f"there is no rule file for the calibration {draft.calibration}",
+            where=str(path),
+            remedy=f"write rules/{name}",
+        )
     return rehearsed_calibration(source.read_bytes(), str(source), draft, reporter)
 
 
@@ -49,3 +55,23 @@ def rehearse_file(file: Path, reporter: Reporter, seeds: int) -> Rehearsal:
     """Rehearse a rule file from disk over `seeds` literal seeds."""
     draft = load_rule_file(file)
     return rehearse(draft, simulated_calibration(draft, file.parent, reporter), reporter, seeds)
+
+
+def run_exploratory(
+    study: Study, data: bytes, registration: Registration, selection: Selection, reporter: Reporter
+) -> list[Path]:
+    """Run a draft or registration over literal seeds, marked exploratory for
+    ever; nothing is pushed. Returns the folders of the attempts.
+    """
+    check_can_run(registration)
+    orders = []
+    for run in selection.of(registration):
+        base = study.runs / "exploratory"
+        attempt = 1 + max(attempt_numbers(base / registration.id / run.path), default=0)
+        folder = attempt_folder(base, registration.id, run.path, attempt)
+        orders.append(AttemptOrder(data, run, attempt, folder, None, "exploratory", exploratory=True))
+    for done, (_, result) in enumerate(run_all(execute, orders), 1):
+        if isinstance(result, Exception):
+            raise result
+        reporter.step(f"exploring {registration.id} (simulated)", done, len(orders))
+    return [order.folder for order in orders]

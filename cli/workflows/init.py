@@ -42,8 +42,11 @@ def init_study(folder: Path, *, local_remote: bool, commit_runs: bool = False) -
             raise StudyError("the folder is not empty", where=str(path), remedy="name another one")
     key_path = default_key_path()
     if root in key_path.resolve().parents:
-        raise StudyError("the signing key must lie outside the study", where=str(key_path),
-                         remedy="set TRAP_SIGNING_KEY to another place")  # fmt: skip
+        raise StudyError(
+            "the signing key must lie outside the study",
+            where=str(key_path),
+            remedy="set TRAP_SIGNING_KEY to another place",
+        )
     key, made = ensure_key(key_path)
     root.mkdir(parents=True, exist_ok=True)
     repository = git.Repo.init(root, initial_branch="main")

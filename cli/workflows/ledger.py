@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from cli.workflows.verify import verify
@@ -25,6 +24,6 @@ def write_ledger(start: Path, runs: Path | None = None) -> tuple[list[Path], Stu
         path = folder / name
         partial = path.with_suffix(".partial")
         partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
+        partial.replace(path)
         paths.append(path)
     return paths, report

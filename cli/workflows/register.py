@@ -18,7 +18,7 @@ from cli.workflows.registered import (
     latest,
     remote_tags,
     versions,
-)  # fmt: skip
+)
 from cli.workflows.rehearse import rehearse
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
@@ -94,18 +94,25 @@ def _committed_bytes(repository: git.Repo, study: Study, file: Path) -> bytes:
     if not path.is_file():
         raise StudyError("no such rule file", where=str(file), remedy="name a file below rules/")
     if study.root not in path.parents:
-        raise StudyError("the rule file lies outside the study", where=str(file),
-                         remedy=f"put it below {study.root / 'rules'} and commit it")  # fmt: skip
+        raise StudyError(
+            "the rule file lies outside the study",
+            where=str(file),
+            remedy=f"put it below {study.root / 'rules'} and commit it",
+        )
     relative = path.relative_to(study.root).as_posix()
     try:
         oid = repository.git.rev_parse("--verify", "--quiet", f"HEAD:{relative}")
     except git.GitCommandError:
-        raise StudyError("the rule file is not committed", where=relative,
-                         remedy=f"git add {relative} && git commit, then repeat") from None  # fmt: skip
+        raise StudyError(
+            "the rule file is not committed", where=relative, remedy=f"git add {relative} && git commit, then repeat"
+        ) from None
     committed: bytes = repository.odb.stream(bytes.fromhex(oid)).read()
     if committed != path.read_bytes():
-        raise StudyError("the rule file has changes that are not committed", where=relative,
-                         remedy=f"git commit {relative}, or git restore {relative}, then repeat")  # fmt: skip
+        raise StudyError(
+            "the rule file has changes that are not committed",
+            where=relative,
+            remedy=f"git commit {relative}, or git restore {relative}, then repeat",
+        )
     return committed
 
 
@@ -114,17 +121,22 @@ def _check_remote_known(repository: git.Repo, study: Study, identity: str, exist
     unknown = sorted(set(remote_tags(repository, study, identity)) - here)
     if unknown:
         raise RegistrationError(
-            "the remote holds registrations that this clone lacks", value=unknown,
+            "the remote holds registrations that this clone lacks",
+            value=unknown,
             remedy=f"git fetch --tags {study.settings.remote} && git pull --rebase, then repeat",
-        )  # fmt: skip
+        )
 
 
 def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
     registration = read_registration(data, "the new registration")
     key = load_key(default_key_path())
     if public_text(key) != study.settings.signing_key:
-        raise StudyError("the signing key is not the study's", where=str(default_key_path()),
-                         value=public_text(key), remedy="set TRAP_SIGNING_KEY to the key of study.yaml")  # fmt: skip
+        raise StudyError(
+            "the signing key is not the study's",
+            where=str(default_key_path()),
+            value=public_text(key),
+            remedy="set TRAP_SIGNING_KEY to the key of study.yaml",
+        )
     head = repository.head.commit.hexsha
     again = f"trapkit register rules/{registration.id}.yaml"
     commit = write_commit(repository, head, {registration.file: data}, f"Register {registration.tag}")
@@ -153,9 +165,10 @@ def draw(study: Study, repository: git.Repo, registered: Registered, reporter: R
         value = beacon_value(study, registration, archived_log(study))
     if value is None:
         raise RegistrationError(
-            "the witness has drawn no beacon for this registration", where=registration.tag,
+            "the witness has drawn no beacon for this registration",
+            where=registration.tag,
             remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
-        )  # fmt: skip
+        )
     sessions = [_first_plan_size(registered, seed, value) for seed in registration.draft.design.seeds.values]
     reporter.say(
         f"drew the plans of {registration.tag} from {value.chain} {value.signature[:12]}…: {', '.join(sessions)}"
@@ -180,15 +193,19 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
     if not versions(repository, draft.calibration):
         if CELLS[draft.cell].step_costs is None:
             raise RegistrationError(
-                f"the calibration {draft.calibration} is not registered", where=draft.id,
+                f"the calibration {draft.calibration} is not registered",
+                where=draft.id,
                 remedy=f"trapkit register rules/{draft.calibration}.yaml, then trapkit run {draft.calibration}",
-            )  # fmt: skip
+            )
         _register_calibration(study, repository, draft.calibration, reporter)
     registered = latest(repository, draft.calibration)
     measures = registered.registration.draft.measures
     if not measures or registered.registration.cell.name != draft.cell:
-        raise RegistrationError(f"{draft.calibration} does not calibrate cell {draft.cell}", where=draft.id,
-                                remedy="name the all-miss registration of this cell")  # fmt: skip
+        raise RegistrationError(
+            f"{draft.calibration} does not calibrate cell {draft.cell}",
+            where=draft.id,
+            remedy="name the all-miss registration of this cell",
+        )
     run_registration(study, repository, registered, reporter)
     proof = _proven(study, draft.calibration)
     reporter.say(f"calibration {proof.tag}: proven")
@@ -202,8 +219,9 @@ def _register_calibration(study: Study, repository: git.Repo, name: str, reporte
     if not path.is_file():
         shipped = resources.files("rules") / f"{name}.yaml"
         if not shipped.is_file():
-            raise RegistrationError(f"there is no rule file for the calibration {name}", where=str(path),
-                                    remedy=f"write rules/{name}.yaml")  # fmt: skip
+            raise RegistrationError(
+                f"there is no rule file for the calibration {name}", where=str(path), remedy=f"write rules/{name}.yaml"
+            )
         relative = path.relative_to(study.root).as_posix()
         publish(
             repository,
@@ -219,6 +237,8 @@ def _proven(study: Study, identity: str) -> Proof:
     report, _ = verify(study.root, only=identity)
     proof = report.proofs[-1]
     if proof.failed or proof.incomplete:
-        raise RegistrationError(f"the calibration {identity} is not proven: {proof.check.reason}",
-                                remedy=f"trapkit verify {identity} says why; run what is missing: trapkit run {identity}")  # fmt: skip
+        raise RegistrationError(
+            f"the calibration {identity} is not proven: {proof.check.reason}",
+            remedy=f"trapkit verify {identity} says why; run what is missing: trapkit run {identity}",
+        )
     return proof

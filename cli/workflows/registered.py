@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import git
 
 from registry.errors import RegistrationError
+from registry.plain_text import without_credentials
 from registry.publish import publish
 from registry.registration import BeaconValue, Registration, read_registration
 from registry.study import Study
@@ -60,9 +61,10 @@ def latest(repository: git.Repo, identity: str) -> Registered:
     if not found:
         known = ", ".join(identities(repository)) or "none yet"
         raise RegistrationError(
-            "not registered", value=identity,
+            "not registered",
+            value=identity,
             remedy=f"registered here: {known}; register a rule file first: trapkit register rules/{identity}.yaml",
-        )  # fmt: skip
+        )
     return found[-1]
 
 
@@ -74,13 +76,15 @@ def remote_url(repository: git.Repo, study: Study) -> str:
 def remote_tags(repository: git.Repo, study: Study, identity: str) -> dict[str, str]:
     """Registration tags of an id on the remote: name to object id."""
     try:
-        lines = repository.git.ls_remote("--refs", study.settings.remote, f"refs/tags/reg/{identity}/*").splitlines()
+        listed = str(repository.git.ls_remote("--refs", study.settings.remote, f"refs/tags/reg/{identity}/*"))
     except git.GitCommandError as error:
         raise RegistrationError(
-            "the remote does not answer", where=remote_url(repository, study), value=str(error.stderr).strip(),
+            "the remote does not answer",
+            where=without_credentials(remote_url(repository, study)),
+            value=without_credentials(str(error.stderr).strip()),
             remedy="check the remote, then repeat the command",
-        ) from None  # fmt: skip
-    rows = [line.split("\t") for line in lines]
+        ) from None
+    rows = [line.split("\t") for line in listed.splitlines()]
     return {ref.removeprefix("refs/tags/"): oid for oid, ref in rows}
 
 
@@ -89,12 +93,18 @@ def check_pushed(repository: git.Repo, study: Study, registered: Registered) -> 
     registration = registered.registration
     seen = remote_tags(repository, study, registration.id).get(registration.tag)
     if seen is None:
-        raise RegistrationError("the registration tag is not on the remote", where=registration.tag,
-                                remedy=f"push it: git push --atomic {study.settings.remote} "
-                                f"{study.settings.branch} {registration.tag}")  # fmt: skip
+        raise RegistrationError(
+            "the registration tag is not on the remote",
+            where=registration.tag,
+            remedy=f"push it: git push --atomic {study.settings.remote} {study.settings.branch} {registration.tag}",
+        )
     if seen != registered.tag_object:
-        raise RegistrationError("the remote holds another object under this tag", where=registration.tag, value=seen,
-                                remedy="a moved tag proves nothing: register a new version")  # fmt: skip
+        raise RegistrationError(
+            "the remote holds another object under this tag",
+            where=registration.tag,
+            value=seen,
+            remedy="a moved tag proves nothing: register a new version",
+        )
 
 
 def archived_log(study: Study) -> bytes:
@@ -127,5 +137,6 @@ def version_of(repository: git.Repo, identity: str, version: int | None) -> Regi
     for found in versions(repository, identity):
         if found.registration.version == version:
             return found
-    raise RegistrationError("no such version", where=f"reg/{identity}", value=version,
-                            remedy=f"the latest is {newest.registration.version}")  # fmt: skip
+    raise RegistrationError(
+        "no such version", where=f"reg/{identity}", value=version, remedy=f"the latest is {newest.registration.version}"
+    )

@@ -79,10 +79,17 @@ class Rehearsal:
 def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPromise | None = None) -> bytes:
     """Frozen bytes of a draft as they would be, before it is registered."""
     return freeze(
-        draft, 1, cell=CELLS[draft.cell], beacon=beacon or BeaconPromise("none", 0), calibration=calibration,
-        rehearsal=None, readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
-        records_version=RECORDS_VERSION, claim="registered", supersedes=None,
-    )  # fmt: skip
+        draft,
+        1,
+        cell=CELLS[draft.cell],
+        beacon=beacon or BeaconPromise("none", 0),
+        calibration=calibration,
+        rehearsal=None,
+        readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
+        records_version=RECORDS_VERSION,
+        claim="registered",
+        supersedes=None,
+    )
 
 
 @lru_cache(maxsize=8)
@@ -126,9 +133,11 @@ def rehearse(
 
 
 def _pass_share(
-    registration: Registration, rate: float | None, verdicts: dict[RunId, dict[str, bool | None]],
+    registration: Registration,
+    rate: float | None,
+    verdicts: dict[RunId, dict[str, bool | None]],
     seeds: tuple[int, ...],
-) -> float:  # fmt: skip
+) -> float:
     """Share of seed groups on which the rate rule is true."""
     rule, size = registration.draft.rule.rate, min(len(registration.draft.design.seeds.values), len(seeds))
     if math.comb(len(seeds), size) <= _MAX_GROUPS:

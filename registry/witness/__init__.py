@@ -1,0 +1,1 @@
+"""Witnesses of pushes, and the beacon that each can draw."""

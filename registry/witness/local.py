@@ -6,7 +6,6 @@ author could recreate it. Its rows have the fields of GitHub's activity log.
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from dataclasses import dataclass
@@ -70,7 +69,7 @@ def live_log(url: str) -> bytes | None:
     path = Path(url.removeprefix("file://")) / "trap-witness" / LOG_NAME
     if "://" in url.removeprefix("file://") or not path.is_file():
         return None
-    if os.path.getsize(path) > MAX_LOG_BYTES:
+    if path.stat().st_size > MAX_LOG_BYTES:
         raise WitnessError("the push log is too large", where=str(path))
     return path.read_bytes()
 

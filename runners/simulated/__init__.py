@@ -1,0 +1,1 @@
+"""A step-level engine with a prefix cache, in plain Python."""

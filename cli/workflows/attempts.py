@@ -1,0 +1,106 @@
+"""Attempts as the author sees them: the pushed log and the folders on disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import git
+
+from artifacts.attempt import RUN_FILE, attempt_folder, attempt_numbers, is_complete, sha256_file
+from cli.workflows.reporter import Reporter
+from registry.attempt_log import BRANCH, AttemptRecord, append, decode
+from registry.design import RunId
+from registry.registration import Registration
+from registry.study import Study
+from runners.run_one import timestamp
+
+
+def records_of(repository: git.Repo, study: Study, registration: Registration) -> dict[RunId, list[AttemptRecord]]:
+    """The attempts log of a registration, fetched from the remote."""
+    found: dict[RunId, list[AttemptRecord]] = defaultdict(list)
+    remote = study.settings.remote
+    if not repository.git.ls_remote(remote, f"refs/heads/{BRANCH}"):
+        return found
+    repository.git.fetch("--quiet", remote, f"+refs/heads/{BRANCH}:refs/remotes/{remote}/{BRANCH}")
+    tip = f"refs/remotes/{remote}/{BRANCH}"
+    for path in sorted(repository.git.ls_tree("--name-only", tip, "--", "attempts/").splitlines()):
+        data: bytes = repository.git.show(f"{tip}:{path}", stdout_as_string=False)
+        for record in decode(data, path):
+            if record.digest == registration.digest:
+                found[record.run].append(record)
+    return found
+
+
+def settle_earlier(
+    study: Study,
+    repository: git.Repo,
+    registration: Registration,
+    records: dict[RunId, list[AttemptRecord]],
+    reporter: Reporter,
+) -> None:
+    """Push results of attempts that an earlier, killed `run` left without."""
+    late = []
+    for run, known in records.items():
+        settled = {record.attempt for record in known if record.event != "start"}
+        for start in (record for record in known if record.event == "start"):
+            if start.attempt not in settled:
+                reason = "found by a later run"
+                late.append(result_record(study, registration, run, start.attempt, start.batch, reason, late=True))
+    if late:
+        append(repository, study.settings.remote, "result", late)
+        reporter.say(f"pushed the results of {len(late)} attempts that an earlier run left open")
+
+
+def result_record(
+    study: Study, registration: Registration, run: RunId, attempt: int, batch: str, reason: str, *, late: bool = False
+) -> AttemptRecord:
+    """What became of one attempt, judged by its own folder."""
+    folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
+    complete = is_complete(folder)
+    return attempt_record(
+        registration,
+        run,
+        attempt,
+        batch,
+        "complete" if complete else "abandoned",
+        run_sha256=sha256_file(folder / RUN_FILE) if complete else None,
+        late=late,
+        reason=None if complete else reason,
+    )
+
+
+def attempt_record(
+    registration: Registration,
+    run: RunId,
+    attempt: int,
+    batch: str,
+    event: str,
+    *,
+    run_sha256: str | None = None,
+    late: bool = False,
+    reason: str | None = None,
+) -> AttemptRecord:
+    """A record of the attempts log, stamped with this machine's clock."""
+    return AttemptRecord(
+        event,
+        registration.id,
+        registration.version,
+        registration.digest,
+        run.arm,
+        run.rate,
+        run.seed,
+        attempt,
+        attempt,
+        batch,
+        timestamp(datetime.now(UTC)),
+        run_sha256,
+        late,
+        reason,
+    )
+
+
+def next_attempt(study: Study, registration: Registration, run: RunId, records: list[AttemptRecord]) -> int:
+    """The next free attempt number, by the log and by the disk."""
+    on_disk = attempt_numbers(study.runs / registration.folder / run.path)
+    return 1 + max([*on_disk, *(record.last_attempt for record in records)], default=0)

@@ -1,0 +1,114 @@
+"""What a schema cannot say of a rule file: spans, references, combinations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelf.cells import CELLS
+from registry.design import Design
+from registry.errors import DraftError, TrapError
+from registry.reading_catalogue import READING_KINDS
+from registry.strict_yaml import Document, Path
+
+
+def problems_of(document: Document, design: Design) -> list[TrapError]:
+    """Every finding about a document that satisfies the schema."""
+    return [*_design_problems(document, design), *_reference_problems(document, design)]
+
+
+def _design_problems(document: Document, design: Design) -> list[TrapError]:
+    problems: list[TrapError] = []
+
+    def problem(what: str, path: Path, value: object, remedy: str) -> None:
+        problems.append(DraftError(what, where=document.where(path), value=value, remedy=remedy))
+
+    if document.value["cell"] not in CELLS:
+        problem("unknown cell", ("cell",), document.value["cell"], f"one of: {', '.join(CELLS)}")
+    for window in design.windows:
+        if not window.start_s < window.end_s <= design.horizon_s:
+            problem(
+                "the window does not lie inside the run",
+                ("design", "windows", window.name),
+                [window.start_s, window.end_s],
+                f"0 <= start_s < end_s <= horizon_s = {design.horizon_s:g}",
+            )
+    for arm in design.arms:
+        place: Path = ("design", "arms", arm.name)
+        if arm.population is None and not design.rates:
+            problem("an arm with open arrivals needs rates", place, arm.name, "give design.rates")
+        if arm.population is not None and (arm.burst or arm.gate):
+            problem("a closed population takes no burst and no gate", place, arm.name, "leave them out")
+        if arm.burst and arm.burst.start_s >= design.horizon_s:
+            problem(
+                "the burst starts after the run",
+                (*place, "burst", "start_s"),
+                arm.burst.start_s,
+                f"less than horizon_s = {design.horizon_s:g}",
+            )
+        if arm.gate and arm.gate.engage_s >= design.horizon_s:
+            problem(
+                "the cap engages after the run",
+                (*place, "gate", "engage_s"),
+                arm.gate.engage_s,
+                f"less than horizon_s = {design.horizon_s:g}",
+            )
+    if {arm.population is None for arm in design.arms} == {True, False}:
+        problem(
+            "open arms and closed populations do not mix in one registration",
+            ("design", "arms"),
+            [arm.name for arm in design.arms],
+            "make two registrations",
+        )
+    if design.rates and "calibration" not in document.value:
+        problem(
+            "rates are multiples of a measured lambda_ref, and no calibration is named",
+            (),
+            None,
+            "add calibration: all-miss-<cell>",
+        )
+    if document.value.get("calibration") == document.value["id"]:
+        problem(
+            "a registration cannot calibrate itself",
+            ("calibration",),
+            document.value["id"],
+            "name the all-miss registration of the cell",
+        )
+    return problems
+
+
+def _reference_problems(document: Document, design: Design) -> list[TrapError]:
+    arms = [arm.name for arm in design.arms]
+    windows = [window.name for window in design.windows]
+    allowed: dict[str, list[Any]] = {
+        "arm": arms,
+        "window": windows,
+        "reading": list(READING_KINDS),
+        "rate": list(design.rates),
+    }
+    places: list[Path] = [("predictors", i) for i in range(len(document.value["predictors"]))]
+    places += [("measures", name) for name in document.value.get("measures", {})]
+    problems: list[TrapError] = []
+    for place in places:
+        entry = document.value[place[0]][place[1]]
+        for key, names in allowed.items():
+            if key in entry and entry[key] not in names:
+                problems.append(
+                    DraftError(
+                        f"unknown {key}",
+                        where=document.where((*place, key)),
+                        value=entry[key],
+                        remedy=f"one of: {', '.join(map(str, names))}",
+                    )
+                )
+    for section in ("runs", "reported"):
+        for arm in document.value["rule"].get(section, {}):
+            if arm not in arms:
+                problems.append(
+                    DraftError(
+                        "the rule judges an arm that the design lacks",
+                        where=document.where(("rule", section, arm)),
+                        value=arm,
+                        remedy=f"one of: {', '.join(arms)}",
+                    )
+                )
+    return problems
