@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from registry.attempt_log import AttemptLog, AttemptRecord
+from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
 from registry.design import RunId
 from registry.registration import BeaconValue, Registration
 from verifier.calibration_checks import check_calibration
@@ -133,7 +133,7 @@ def _prove(
     )
     if tag.registration is not None:
         readings = check_readings(tag.registration)
-        checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence.log, tag)]
+        checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence, tag)]
         if _drawable(tag.registration, beacon):
             decidable = readings.outcome is Outcome.PROVEN
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
@@ -177,8 +177,11 @@ def _run_reports(
     ]
 
 
-def _check_log(log: AttemptLog, tag: TagEvidence) -> Check:
-    name = "attempts_log"
+def _check_log(evidence: StudyEvidence, tag: TagEvidence) -> Check:
+    name, log = "attempts_log", evidence.log
+    for row in evidence.witness.rows:
+        if row.ref == f"refs/heads/{BRANCH}" and row.activity_type in ("force_push", "branch_deletion"):
+            return refuted(name, f"the log's branch was rewritten ({row.activity_type}) at {row.timestamp}")
     if log.problems:
         return refuted(name, log.problems[0])
     assert tag.registration is not None

@@ -14,10 +14,11 @@ from registry.attempt_log import AttemptRecord
 from registry.design import RunId
 from registry.errors import CapExceeded, TrapError
 from registry.registration import BeaconValue, Registration
+from verifier.arm_checks import ARM_CHECKS
 from verifier.check import Check, group, proven, refuted, unprovable
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
-from verifier.run_checks import RUN_CHECKS, RunContext, check_identity
+from verifier.run_checks import PLAN_CHECKS, RunContext, check_identity
 from verifier.verdict import Readings, RunVerdict, run_verdicts
 
 
@@ -91,7 +92,7 @@ def report_run(
     else:
         context = _context(registration, beacon, run)
         frames = frames_of(tables)
-        checks += [check(frames, context) for check in RUN_CHECKS]
+        checks += [check(frames, context) for check in (*PLAN_CHECKS, *ARM_CHECKS)]
         if record.fields.get("engine", {}).get("simulated") is True:
             again = rerun.tables(job) if rerun and job is not None else None
             checks.append(check_reexecution(tables, again))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import git
 
@@ -39,7 +40,7 @@ class Selection:
         """
         design = registration.draft.design
         arms = [arm.name for arm in design.arms]
-        registered = {"seed": list(design.seeds.values), "arm": arms, "rate": list(design.rates)}
+        registered: dict[str, list[Any]] = {"seed": list(design.seeds.values), "arm": arms, "rate": list(design.rates)}
         for name, known in registered.items():
             value = getattr(self, name)
             if value is not None and value not in known:
@@ -144,8 +145,8 @@ def _run_batch(
             reporter.step(f"running {registration.tag} (simulated)", done, len(orders))
     finally:
         results = [
-            result_record(study, registration, o.run, o.attempt, batch, failures.get(o.run, "interrupted"))
-            for o in orders
+            result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
+            for order in orders
         ]
         append(repository, study.settings.remote, "result", results)
     return tuple(failures.values())
