@@ -8,8 +8,10 @@ rejected push therefore leaves nothing half-done.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import git
 
@@ -19,7 +21,8 @@ from registry.plain_text import without_credentials
 
 def write_blob(repository: git.Repo, data: bytes, kind: str = "blob") -> str:
     """Write an object; returns its id. Never filtered: bytes are bytes."""
-    return str(repository.git.hash_object("-t", kind, "-w", "--stdin", istream=_pipe(data)))
+    with _pipe(data) as stream:
+        return str(repository.git.hash_object("-t", kind, "-w", "--stdin", istream=stream))
 
 
 def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, bytes | Path], message: str) -> str:
@@ -36,7 +39,8 @@ def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, b
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         if parent:
             repository.git.read_tree(parent, env=index)
-        repository.git.update_index("--index-info", env=index, istream=_pipe("".join(entries).encode()))
+        with _pipe("".join(entries).encode()) as stream:
+            repository.git.update_index("--index-info", env=index, istream=stream)
         tree = repository.git.write_tree(env=index)
     if parent and repository.git.rev_parse(f"{parent}^{{tree}}") == tree:
         return parent
@@ -44,11 +48,13 @@ def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, b
     return str(repository.git.commit_tree(tree, *parents, "-m", message))
 
 
-def _pipe(data: bytes) -> object:
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (git reads it after this returns)
-    file.write(data)
-    file.seek(0)
-    return file
+@contextmanager
+def _pipe(data: bytes) -> Iterator[IO[bytes]]:
+    """A real file for git to read: GitPython hands its descriptor on."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
 
 
 def identity(repository: git.Repo) -> str:

@@ -1,0 +1,38 @@
+"""Fixtures that more than one room uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import command, copy_study, empty_study
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test touches the user's key, or reads the user's git settings."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAP_SIGNING_KEY", str(folder / "signing-key"))
+        patch.setenv("HOME", str(folder))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        patch.delenv("XDG_CONFIG_HOME", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small study, registered, run and verified. Read it; never change it."""
+    root = empty_study(tmp_path_factory.mktemp("finished"), "--commit-runs")
+    for arguments in (("register", "rules/small.yaml"), ("run", "small")):
+        done = command(root, *arguments)
+        assert done.code == 0, done.text
+    return root
+
+
+@pytest.fixture
+def study(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished study, free to tamper with."""
+    return copy_study(finished, tmp_path)
