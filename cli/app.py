@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import typer
@@ -47,12 +48,14 @@ def main() -> None:
         if os.environ.get("TRAP_DEBUG"):
             raise
         print(_words(error), file=sys.stderr)
-        sys.exit(EXIT_INTERNAL)
+        sys.exit(EXIT_INTERNAL if shutil.which("git") else TrapError.exit_code)
 
 
 def _words(error: Exception) -> str:
     from registry.plain_text import plain
 
+    if shutil.which("git") is None:
+        return "error: git is not installed\n  to do: install git 2.34 or newer"
     what = plain(str(error).strip() or type(error).__name__, 400)
     return f"error: {type(error).__name__}: {what}\n  to do: TRAP_DEBUG=1 shows where; nothing was registered half-way"
 

@@ -48,7 +48,10 @@ def run_all(
     interrupt, say) ends the workers at once.
     """
     count = max(1, min(workers or cores(), len(orders)))
-    pool = ProcessPoolExecutor(count, get_context("spawn"), _die_with_parent)
+    # A fork server imports once what every worker needs, and stays for the next batch.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    pool = ProcessPoolExecutor(count, context, _die_with_parent)
     waiting: dict[Future[Result], Order] = {pool.submit(function, order): order for order in orders}
     try:
         while waiting:

@@ -64,7 +64,7 @@ def check_arrivals(frames: RunFrames, context: RunContext) -> Check:
             return refuted(
                 name,
                 f"session {row[0]} ({row[2]} turns, arrival {arrived} s) is not the plan's "
-                f"{session} ({turns} turns, arrival {arrival_s} s): not a run of this registration's plan",
+                f"{session} ({turns} turns, arrival {arrival_s} s): not the plan of this registration",
             )
     return proven(name, f"{len(planned)} planned sessions accounted for")
 

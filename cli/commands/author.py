@@ -58,7 +58,7 @@ def draw(identity: Identity) -> None:
     Example: trapkit draw e2
     """
     from cli.render.progress import Console
-    from cli.workflows.register import draw as draw_plans
+    from cli.workflows.draw import draw as draw_plans
     from cli.workflows.registered import latest
     from registry.study import open_repository, open_study
 

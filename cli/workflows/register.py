@@ -7,13 +7,12 @@ from importlib import resources
 from pathlib import Path
 
 import git
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from artifacts.records import RECORDS_VERSION
+from cli.workflows.draw import draw
 from cli.workflows.registered import (
     Registered,
-    archive_witness,
-    archived_log,
-    beacon_value,
     check_pushed,
     latest,
     remote_tags,
@@ -62,6 +61,7 @@ def register(study: Study, file: Path, reporter: Reporter, *, wait: bool = True)
 
 def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: Reporter, *, wait: bool) -> Outcome:
     """Register a loaded draft whose file is committed."""
+    _signing_key(study)
     existing = versions(repository, draft.id)
     _check_remote_known(repository, study, draft.id, existing)
     if existing and existing[-1].registration.draft_sha256 == draft.sha256:
@@ -127,8 +127,8 @@ def _check_remote_known(repository: git.Repo, study: Study, identity: str, exist
         )
 
 
-def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
-    registration = read_registration(data, "the new registration")
+def _signing_key(study: Study) -> Ed25519PrivateKey:
+    """The study's private key; StudyError where it is missing or another's."""
     key = load_key(default_key_path())
     if public_text(key) != study.settings.signing_key:
         raise StudyError(
@@ -137,51 +137,21 @@ def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Regis
             value=public_text(key),
             remedy="set TRAP_SIGNING_KEY to the key of study.yaml",
         )
+    return key
+
+
+def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
+    registration = read_registration(data, "the new registration")
     head = repository.head.commit.hexsha
     again = f"trapkit register rules/{registration.id}.yaml"
     commit = write_commit(repository, head, {registration.file: data}, f"Register {registration.tag}")
     payload = tag_payload(commit, registration.tag, identity(repository), registration.draft.title, registration.digest)
-    tag_object = write_blob(repository, payload + sign(key, payload), "tag")
+    tag_object = write_blob(repository, payload + sign(_signing_key(study), payload), "tag")
     refs = [f"{commit}:refs/heads/{study.settings.branch}", f"{tag_object}:refs/tags/{registration.tag}"]
     push(repository, study.settings.remote, refs, again)
     repository.git.update_ref(f"refs/tags/{registration.tag}", tag_object)
     advance(repository, commit, [registration.file])
     return Registered(registration, tag_object, data)
-
-
-def draw(study: Study, repository: git.Repo, registered: Registered, reporter: Reporter) -> bool:
-    """Read the beacon value of a registration and archive the witness's log;
-    whether its plans are drawn now. RegistrationError where it cannot be.
-    """
-    registration = registered.registration
-    if registration.draft.design.seeds.binding == "literal":
-        archive_witness(repository, study)
-        reporter.say(f"{registration.tag} has literal seeds: its plans need no draw")
-        return True
-    check_pushed(repository, study, registered)
-    value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        archive_witness(repository, study)
-        value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        raise RegistrationError(
-            "the witness has drawn no beacon for this registration",
-            where=registration.tag,
-            remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
-        )
-    sessions = [_first_plan_size(registered, seed, value) for seed in registration.draft.design.seeds.values]
-    reporter.say(
-        f"drew the plans of {registration.tag} from {value.chain} {value.signature[:12]}…: {', '.join(sessions)}"
-    )
-    return True
-
-
-def _first_plan_size(registered: Registered, seed: int, value: object) -> str:
-    registration = registered.registration
-    run = next(r for r in registration.draft.design.run_ids() if r.seed == seed)
-    plan = registration.plan(run, value)  # type: ignore[arg-type]
-    count = plan.population or len(plan.base_arrivals_us) + len(plan.burst_arrivals_us)
-    return f"seed {seed}: {count} sessions"
 
 
 def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Reporter) -> Calibration | None:

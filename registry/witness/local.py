@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-import git
-
 from registry.canonical import load_json
 from registry.errors import WitnessError
 from registry.registration import BeaconPromise, BeaconValue
@@ -51,6 +49,8 @@ class PushRow:
 
 def create_remote(path: Path) -> None:
     """A bare repository with the witness's hook."""
+    import git
+
     repository = git.Repo.init(path, bare=True, initial_branch="main")
     with repository.config_writer() as config:
         config.set_value("receive", "advertiseAtomic", "true")

@@ -105,8 +105,8 @@ def test_the_true_records_published_again_are_proven(forge: Forge) -> None:
 
 def test_another_seed_s_records(forge: Forge) -> None:
     found = reasons(forge.publish(BURST, forge.simulate(BURST, seed=1)), BURST)
-    assert "not a run of this registration's plan" in found["plan"] or "in the plan of this registration" in found["plan"]
-    assert "when the run is executed again" in found["executed_again"] or "executed again" in found["executed_again"]
+    assert "plan of this registration" in found["plan"]
+    assert "executed again" in found["executed_again"]
 
 
 def test_another_run_s_folder_under_this_name(forge: Forge) -> None:
@@ -123,9 +123,7 @@ def test_one_run_s_latencies_given_to_two_seeds(forge: Forge) -> None:
 
 def test_a_plan_not_of_this_registration(forge: Forge) -> None:
     tables = forge.simulate_key(BURST, plan_key("", 0, "", 0))
-    assert "plan of this registration" in str(reasons(forge.publish(BURST, tables), BURST)["plan"]).replace(
-        "this registration's plan", "plan of this registration"
-    )
+    assert "plan of this registration" in reasons(forge.publish(BURST, tables), BURST)["plan"]
 
 
 def test_caching_switched_off(forge: Forge) -> None:

@@ -153,7 +153,9 @@ def long_registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_run_leaves_abandoned_attempts_and_no_process(long_registered: Path, tmp_path: Path, how: signal.Signals) -> None:
+def test_a_killed_run_leaves_abandoned_attempts_and_no_process(
+    long_registered: Path, tmp_path: Path, how: signal.Signals
+) -> None:
     root = copy_study(long_registered, tmp_path)
     process, workers = start_long_run(root)
     os.kill(process.pid, how)
