@@ -26,9 +26,8 @@ def main() -> None:
     program = Path(sys.executable).with_name("trapkit")
     rounds = [(seconds(program, "--help"), seconds(sys.executable, "-c", "import typer")) for _ in range(ROUNDS)]
     ours, bare = (min(column) for column in zip(*rounds, strict=True))
-    print(
-        f"trapkit --help {ours * 1000:.0f} ms, import typer {bare * 1000:.0f} ms, ratio {ours / bare:.2f} (at most {LIMIT})"
-    )
+    print(f"trapkit --help {ours * 1000:.0f} ms, import typer {bare * 1000:.0f} ms")
+    print(f"ratio {ours / bare:.2f}, at most {LIMIT:g} is wanted")
 
 
 if __name__ == "__main__":

@@ -111,8 +111,8 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
         )
     for rate in (entry.get("rehearsal") or {}).get("rates", []):
         yield (
-            f"- Rehearsed before freezing (simulated, {len(entry['rehearsal']['seeds'])} literal seeds): at "
-            f"{_rate(rate['rate'])} the rule would pass {rate['pass_share']:.0%} of the time."
+            f"- Rehearsed before freezing (simulated, {len(entry['rehearsal']['seeds'])} literal seeds), "
+            f"{_rate(rate['rate'])}: the rule would pass {rate['pass_share']:.0%} of the time."
         )
     if entry.get("supersedes"):
         yield f"- A later version of the registration with digest {code(entry['supersedes'])}."
@@ -121,7 +121,7 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _rate(rate: float | None) -> str:
-    return "the closed population" if rate is None else f"rate {rate:g}"
+    return "closed population" if rate is None else f"rate {rate:g}"
 
 
 def _rule(entry: dict[str, Any]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _runs(entry: dict[str, Any]) -> Iterator[str]:
 def _run_row(entry: dict[str, Any], run: dict[str, Any]) -> list[str]:
     if run["state"] != "complete":
         return [code(run["path"]), "", "", f"**{run['state']}**", *[""] * (1 + len(_READINGS))]
-    engine = markdown(run["engine"] or "?") + (" (simulated)" if run["simulated"] else "")
+    engine = "**simulated**" if run["simulated"] else markdown(run["engine"] or "not said")
     values = run["readings"].get(entry["judged_window"], {})
     verdicts = ", ".join(f"{v['name']} {_WORDS[v['decision']['value']]}" for v in run["verdicts"])
     return [

@@ -51,7 +51,7 @@ def verify_study(
         head=evidence.head,
         proofs=[proofs[tag.name] for tag in sorted(tags, key=lambda t: (t.id, t.version))],
         witness_source=evidence.witness.source,
-        log_problems=evidence.log.problems,
+        log_problems=(*evidence.log.problems, *_orphans(evidence)),
         exploratory=_exploratory(runs),
     )
 
@@ -224,6 +224,15 @@ def _judge(proof: Proof, registration: Registration) -> None:
     proof.rates = rate_verdicts(registration, verdicts)
     proof.verdict = overall_verdict(proof.rates)
     proof.scores = score(registration, {run.run: run.readings for run in complete})
+
+
+def _orphans(evidence: StudyEvidence) -> list[str]:
+    """Attempt records of registrations that are not in the repository."""
+    known = {(tag.id, tag.version) for tag in evidence.tags}
+    strays = {(r.registration, r.version) for r in evidence.log.records} - known
+    return [
+        f"attempts of reg/{identity}/v{version} are logged, and it has no tag" for identity, version in sorted(strays)
+    ]
 
 
 def _exploratory(runs: Path) -> list[str]:

@@ -91,7 +91,9 @@ def overall_verdict(rates: list[RateVerdict]) -> OverallVerdict:
     passed = [_name(r) for r in rates if r.decision.value]
     failed = [_name(r) for r in rates if not r.decision.value]
     if not failed:
-        return OverallVerdict(True, "PASS" if len(rates) == 1 else f"PASS at all {len(rates)} rates")
+        return OverallVerdict(
+            True, {1: "PASS", 2: "PASS at both rates"}.get(len(rates), f"PASS at all {len(rates)} rates")
+        )
     if not passed:
         return OverallVerdict(False, "FAIL")
     return OverallVerdict(False, f"PASS at {', '.join(passed)}; FAIL at {', '.join(failed)}")

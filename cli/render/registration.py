@@ -44,7 +44,11 @@ def _arm_words(arm: object) -> str:
     fields = {k: v for k, v in asdict(arm).items() if k != "name" and v is not None and (k, v) != ("caching", True)}
     words = []
     for key, value in fields.items():
-        inner = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value).lower()
+        inner = (
+            ", ".join(f"{k} {v}" for k, v in value.items() if v is not None)
+            if isinstance(value, dict)
+            else str(value).lower()
+        )
         words.append(f"{key} ({inner})" if isinstance(value, dict) else f"{key} {inner}")
     return "; ".join(words) or "base arrivals alone"
 
