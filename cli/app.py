@@ -47,17 +47,28 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TRAP_DEBUG"):
             raise
-        print(_words(error), file=sys.stderr)
-        sys.exit(EXIT_INTERNAL if shutil.which("git") else TrapError.exit_code)
+        told = _git_words(error)
+        print(told or _words(error), file=sys.stderr)
+        sys.exit(TrapError.exit_code if told else EXIT_INTERNAL)
+
+
+def _git_words(error: Exception) -> str | None:
+    """What git said, where git is what failed or is missing."""
+    from registry.plain_text import plain, without_credentials
+
+    if shutil.which("git") is None:
+        return "error: git is not installed\n  to do: install git 2.34 or newer"
+    if not type(error).__module__.startswith("git."):
+        return None
+    said = without_credentials(str(getattr(error, "stderr", "") or error))
+    return f"error: git refused: {plain(said, 600)}\n  to do: put right what git names, then repeat the command"
 
 
 def _words(error: Exception) -> str:
     from registry.plain_text import plain
 
-    if shutil.which("git") is None:
-        return "error: git is not installed\n  to do: install git 2.34 or newer"
     what = plain(str(error).strip() or type(error).__name__, 400)
-    return f"error: {type(error).__name__}: {what}\n  to do: TRAP_DEBUG=1 shows where; nothing was registered half-way"
+    return f"error: {type(error).__name__}: {what}\n  to do: TRAP_DEBUG=1 shows where it happened"
 
 
 if __name__ == "__main__":

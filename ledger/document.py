@@ -1,6 +1,7 @@
 """The ledger as one JSON value: what was promised, when, and what came out.
 
-The same study gives the same bytes: no wall clock, no viewer's paths.
+The same repository and run files give the same bytes: no wall clock, no
+viewer's paths.
 """
 
 from __future__ import annotations

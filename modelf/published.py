@@ -34,11 +34,13 @@ def measured_ranges(cell: str, rate: float | None) -> dict[str, tuple[float, flo
                 "mean_prompt_tokens": tuple(entry["mean_prompt_measured"]),
                 "sojourn_slope": tuple(entry["gap_slope_measured"]),
                 "completions_over_lambda_ref": tuple(entry["completions_over_lambda_ref_measured"]),
-                **_gap_ranges(),
             }
     return {}
 
 
-def _gap_ranges() -> dict[str, tuple[float, float]]:
+def time_scale_ranges() -> dict[str, tuple[float, float]]:
+    """The paper's ranges of gap and pool turnover in trapped arms, seconds:
+    over three cells together (Figure 3), not over one.
+    """
     gap, turnover = published()["gap_s"], published()["pool_turnover_s"]
     return {"idle_s": tuple(gap["trapped"]), "turnover_s": tuple(turnover["trapped"])}

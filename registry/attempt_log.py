@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from registry.canonical import canonical_bytes, load_json
@@ -23,6 +24,7 @@ BRANCH = "attempts"
 FOLDER = "attempts"
 SCHEMA = "trap-attempts-1"
 PUSH_TRIES = 5
+MAX_RESERVED = 1000
 _FILE = re.compile(r"attempts/([0-9]{6})-(start|result)\.jsonl")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -89,14 +91,40 @@ def _record(value: Any, where: str) -> AttemptRecord:
         record = AttemptRecord(**value)
     except TypeError as error:
         raise RegistrationError(f"not a record of the attempts log: {error}", where=where) from None
-    numbers = (record.version, record.seed, record.attempt, record.last_attempt)
-    sound = record.event in ("start", "complete", "abandoned") and all(
-        isinstance(n, int) and not isinstance(n, bool) for n in numbers
-    )
-    complete = record.event != "complete" or bool(_SHA256.fullmatch(str(record.run_sha256)))
-    if not (sound and complete and isinstance(record.rate, int | float | None)):
-        raise RegistrationError("a malformed record of the attempts log", where=where)
+    if field := _malformed(record):
+        raise RegistrationError(
+            "a malformed record of the attempts log", where=f"{where}, field {field}", value=value.get(field)
+        )
     return record
+
+
+def _malformed(record: AttemptRecord) -> str | None:
+    """The first field that cannot be what it should be."""
+    numbers = {name: getattr(record, name) for name in ("version", "seed", "attempt", "last_attempt")}
+    texts = {name: getattr(record, name) for name in ("registration", "arm", "batch", "time")}
+    wrong = {
+        "event": record.event not in ("start", "complete", "abandoned"),
+        "digest": not _is_sha256(record.digest),
+        **{name: type(text) is not str for name, text in texts.items()},
+        **{name: type(n) is not int or n < (name != "seed") for name, n in numbers.items()},
+        "rate": record.rate is not None and (type(record.rate) not in (int, float) or record.rate <= 0),
+        "run_sha256": not (_is_sha256(record.run_sha256) if record.event == "complete" else record.run_sha256 is None),
+        "late": type(record.late) is not bool,
+        "reason": type(record.reason) not in (str, NoneType),
+    }
+    if not any(wrong.values()) and not _reserves(record):
+        return "last_attempt"
+    return next((name for name, is_wrong in wrong.items() if is_wrong), None)
+
+
+def _reserves(record: AttemptRecord) -> bool:
+    """A start reserves a short range of attempts, a result speaks of one."""
+    longest = MAX_RESERVED if record.event == "start" else 1
+    return 0 <= record.last_attempt - record.attempt < longest
+
+
+def _is_sha256(text: object) -> bool:
+    return isinstance(text, str) and bool(_SHA256.fullmatch(text))
 
 
 def read_log(mirror: Mirror, remote: str) -> AttemptLog:

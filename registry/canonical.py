@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Any
 
 import rfc8785
@@ -24,6 +25,8 @@ def canonical_bytes(value: Any) -> bytes:
         return rfc8785.dumps(value)
     except rfc8785.CanonicalizationError as error:
         raise DraftError(f"no canonical form: {error}", remedy="use finite numbers below 2^53") from None
+    except UnicodeEncodeError:
+        raise DraftError("no canonical form: half a surrogate pair", remedy="use whole characters") from None
 
 
 def sha256_hex(data: bytes) -> str:
@@ -41,7 +44,16 @@ def load_json(data: bytes, name: str) -> Any:
     if len(data) > MAX_JSON_BYTES:
         raise CapExceeded("the file is too large", where=name, value=len(data))
     try:
-        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        text = data.decode("utf-8")
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise CapExceeded("the JSON is too deeply nested", where=name) from None
     except (ValueError, UnicodeDecodeError) as error:
@@ -60,6 +72,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _whole(text: str) -> int | float:
+    """An integer below 2^53; beyond, the double that RFC 8785 takes it for."""
+    value = int(text)
+    return value if abs(value) < 2**53 else _finite(text)
 
 
 def _depth(value: Any, level: int = 0) -> int:

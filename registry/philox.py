@@ -39,7 +39,7 @@ def top_53_bits(raw: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def uniform(raw: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """U = ((word >> 11) + 0.5) / 2^53, in (0, 1)."""
+    """U = ((word >> 11) + 0.5) / 2^53, in (0, 1]; 1 by rounding, once in 2^53."""
     return (top_53_bits(raw).astype(np.float64) + 0.5) / 2.0**53
 
 

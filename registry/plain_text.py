@@ -6,6 +6,8 @@ import re
 import unicodedata
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$-])")
+_LINE_START = re.compile(r"^( ?[0-9]*)([.=])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -17,15 +19,16 @@ def plain(text: object, limit: int = 2000) -> str:
 
 def markdown(text: object) -> str:
     """`plain`, with everything that Markdown or HTML could read escaped."""
-    return _MARKDOWN.sub(r"\\\1", plain(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    flat = _LINE_START.sub(r"\1\0\2", plain(text))
+    return _MARKDOWN.sub(lambda match: _ENTITIES.get(match[1], f"\\{match[1]}"), flat).replace("\0", "\\")
 
 
 def without_credentials(text: str) -> str:
     """Text with `user:secret@` cut out of every URL in it."""
-    return re.sub(r"(://)[^/@\s]+@", r"\1", text)
+    return re.sub(r"(://)[^/\s]*@", r"\1", text)
 
 
 def code(text: object) -> str:
     """`plain` as a Markdown code span, safe in a table cell."""
-    flat = plain(text).replace("`", "'").replace("|", "\\|")
-    return f"`{flat}`"
+    flat = plain(text).replace("`", "'").replace("\\|", "U+005C|").replace("|", "\\|")
+    return f"`{flat or ' '}`"

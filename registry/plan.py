@@ -18,10 +18,12 @@ import rfc8785
 
 from modelf.turn_law import TruncatedGeometric, Workload
 from registry.design import Arm, Burst, Design
+from registry.errors import CapExceeded, RegistrationError
 from registry.philox import top_53_bits, uniform, unit_exponential, words
 
 PLAN_VERSION = "trap-plan-1"
 MICROSECONDS = 1_000_000
+MAX_ARRIVALS = 10_000_000
 _BLOCK = 256
 
 
@@ -105,12 +107,20 @@ def draw_sessions(key: bytes, workload: Workload, origin: str, first: int, count
 
 
 def base_arrivals_us(key: bytes, lambda_per_s: float, horizon_us: int) -> tuple[int, ...]:
-    """Poisson arrivals before the horizon, integer microseconds, ascending."""
+    """Poisson arrivals before the horizon, integer microseconds, ascending.
+
+    RegistrationError for a rate that is not positive, CapExceeded for one
+    that means more than `MAX_ARRIVALS`.
+    """
+    if not lambda_per_s > 0:
+        raise RegistrationError("an arrival rate must be positive", value=lambda_per_s)
+    if lambda_per_s * horizon_us / MICROSECONDS > MAX_ARRIVALS:
+        raise CapExceeded("too many arrivals", value=lambda_per_s, remedy=f"at most {MAX_ARRIVALS} a run")
     count = _BLOCK
     while True:
         unit_gaps = unit_exponential(words(key, "base", count))
-        gaps = np.rint(unit_gaps / lambda_per_s * MICROSECONDS).astype(np.int64)
-        times = np.cumsum(gaps)
+        gaps = np.rint(unit_gaps / lambda_per_s * MICROSECONDS)
+        times = np.cumsum(np.minimum(gaps, horizon_us).astype(np.int64))
         if times[-1] >= horizon_us:
             return tuple(times[times < horizon_us].tolist())
         count *= 2

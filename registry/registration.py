@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from modelf.cells import Cell, Constant, StepCosts
+from registry.beacon import BeaconPromise, BeaconValue
 from registry.canonical import canonical_bytes, load_json, sha256_hex
 from registry.design import RunId
 from registry.draft import Draft, build_draft
@@ -36,26 +37,6 @@ _FIELDS = {
     "claim",
     "supersedes",
 }
-
-
-@dataclass(frozen=True)
-class BeaconPromise:
-    """The beacon round that a registration waits for; round 0 is drawn by the
-    local witness at the push.
-    """
-
-    chain: str
-    round: int
-
-
-@dataclass(frozen=True)
-class BeaconValue:
-    """A beacon's answer: lower-case hex `signature`, and where it was read."""
-
-    chain: str
-    round: int
-    signature: str
-    source: str
 
 
 @dataclass(frozen=True)

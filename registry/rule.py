@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from registry.design import Arm
 from registry.errors import RuleError
 from registry.reading_catalogue import READING_KINDS
 from registry.rule_text import RATE_FUNCTIONS, RUN_FUNCTIONS, evaluate, names_of, program, tokenise
+from registry.rule_types import DECIMAL, LIST, check_types
 
 REFERENCE_VALUES: dict[str, str] = {
     "lambda_ref_per_s": "all-miss session rate of the cell, frozen from its calibration",
@@ -70,13 +72,15 @@ class Decision:
 
 def compile_run_rule(arm: str, name: str, text: str, windows: set[str], setting: Arm, where: str) -> RunRule:
     """A run verdict whose names are all known; RuleError otherwise."""
-    names = names_of(tokenise(text, RUN_FUNCTIONS, where))
+    tokens = tokenise(text, RUN_FUNCTIONS, where)
+    names = names_of(tokens)
     for dotted in names:
         _check_run_name(dotted, windows, setting, where)
     if not any(dotted.startswith("run.") for dotted in names):
         raise RuleError(
             "the rule reads nothing of the run", where=where, value=text, remedy="use a reading: run.<window>.<reading>"
         )
+    check_types(tokens, DECIMAL, RUN_FUNCTIONS, where)
     program(text, where)
     return RunRule(arm, name, text, names, where)
 
@@ -109,7 +113,8 @@ def compile_rate_rule(text: str, lists: set[str], seeds: int, where: str) -> Rat
     """The rate rule; its names must be `ARM.verdict` of the run rules."""
     from registry.rule_constancy import check_rate_rule
 
-    names = names_of(tokenise(text, RATE_FUNCTIONS, where))
+    tokens = tokenise(text, RATE_FUNCTIONS, where)
+    names = names_of(tokens)
     for dotted in names:
         if dotted not in lists:
             raise RuleError(
@@ -118,6 +123,7 @@ def compile_rate_rule(text: str, lists: set[str], seeds: int, where: str) -> Rat
                 value=dotted,
                 remedy=f"one of: {', '.join(sorted(lists))}",
             )
+    check_types(tokens, LIST, RATE_FUNCTIONS, where)
     rule = RateRule(text, names, where)
     program(text, where)
     check_rate_rule(rule, seeds)
@@ -139,7 +145,7 @@ def decide_run(rule: RunRule, readings: Mapping[str, Mapping[str, float]], refer
         if value is None or not math.isfinite(value):
             return Decision(None, f"{dotted} is {'absent' if value is None else value}")
         values[dotted] = float(value)
-    return Decision(evaluate(rule.text, values, rule.where))
+    return _decide(rule, values)
 
 
 def decide_rate(rule: RateRule, verdicts: Mapping[str, list[bool]]) -> Decision:
@@ -147,4 +153,12 @@ def decide_rate(rule: RateRule, verdicts: Mapping[str, list[bool]]) -> Decision:
     for dotted in rule.names:
         if not verdicts.get(dotted):
             return Decision(None, f"{dotted} has no runs")
-    return Decision(evaluate(rule.text, {name: verdicts[name] for name in rule.names}, rule.where))
+    return _decide(rule, {name: verdicts[name] for name in rule.names})
+
+
+def _decide(rule: RunRule | RateRule, values: Mapping[str, Any]) -> Decision:
+    """Not decidable, too, where a product or sum left the range of numbers."""
+    try:
+        return Decision(evaluate(rule.text, values, rule.where))
+    except RuleError as error:
+        return Decision(None, error.what)

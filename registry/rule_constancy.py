@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from registry.errors import RuleError
 from registry.reading_catalogue import READING_KINDS
 from registry.rule import RateRule, RunRule
-from registry.rule_text import RUN_FUNCTIONS, Token, compute, evaluate, tokenise
+from registry.rule_text import RATE_FUNCTIONS, RUN_FUNCTIONS, Token, compute, evaluate, tokenise
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _GRID = 16
 _BISECTIONS = 60
 _MAX_TRIALS = 20_000
-_MAX_LISTS = 200_000
+_MAX_ENTRIES = 2_000_000
 
 
 def check_run_rule(rule: RunRule, reference: Mapping[str, float]) -> None:
@@ -50,11 +50,11 @@ def check_rate_rule(rule: RateRule, seeds: int) -> None:
     """Raise RuleError if the rate rule is the same for all verdict lists.
 
     count, all and any do not see the order of a list, so the number of true
-    entries in each list is all that has to be tried.
+    entries in each list is all that has to be tried: every number, or those
+    around the rule's own numbers where they are too many.
     """
     seen: set[bool] = set()
-    counts = itertools.product(range(seeds, -1, -1), repeat=len(rule.names))
-    for point in itertools.islice(counts, _MAX_LISTS):
+    for point in _count_trials(rule, seeds):
         lists = [[True] * true + [False] * (seeds - true) for true in point]
         seen.add(evaluate(rule.text, dict(zip(rule.names, lists, strict=True)), rule.where))
         if len(seen) == 2:
@@ -65,6 +65,17 @@ def check_rate_rule(rule: RateRule, seeds: int) -> None:
         value=rule.text,
         remedy="name run verdicts: count(BURST.trapped) >= 2",
     )
+
+
+def _count_trials(rule: RateRule, seeds: int) -> Iterator[tuple[int, ...]]:
+    names, most = len(rule.names), _MAX_ENTRIES // (seeds * max(len(rule.names), 1))
+    yield from itertools.product((0, seeds), repeat=names)
+    choices = list(range(seeds + 1))
+    if (seeds + 1) ** names > most:
+        written = [int(t.text) for t in tokenise(rule.text, RATE_FUNCTIONS, rule.where) if t.text.isdigit()]
+        near = {n + step for n in (0, seeds // 2, seeds, *written) for step in (-1, 0, 1)}
+        choices = sorted(near & set(choices))
+    yield from itertools.islice(itertools.product(choices, repeat=names), most)
 
 
 def _trials(candidates: list[list[float]]) -> Iterator[tuple[float, ...]]:
@@ -120,28 +131,30 @@ def _roots(
         if at_x == 0:
             yield x
         elif (at_x < 0) != (at_y < 0):
-            yield _bisect(at, x, y, at_x < 0)
+            yield from _bisect(at, x, y, at_x < 0)
     if heights[-1] == 0:
         yield points[-1]
 
 
-def _bisect(at: Callable[[float], float], x: float, y: float, negative: bool) -> float:
+def _bisect(at: Callable[[float], float], x: float, y: float, negative: bool) -> tuple[float, float]:
+    """The two neighbours between which the sign changes; either may be the zero."""
     for _ in range(_BISECTIONS):
         middle = (x + y) / 2
         if (at(middle) < 0) == negative:
             x = middle
         else:
             y = middle
-    return y
+    return x, y
 
 
 def _comparisons(tokens: list[Token]) -> list[tuple[str, str]]:
-    """Left and right text of every comparison in a rule."""
-    return [
+    """Left and right text of every comparison of numbers in a rule."""
+    sides = [
         (_side(tokens, i, -1), _side(tokens, i, +1))
         for i, token in enumerate(tokens)
         if token.kind == "operator" and token.text in _COMPARISONS
     ]
+    return [(left, right) for left, right in sides if not {*"<>=!&|"} & {*left, *right}]
 
 
 def _side(tokens: list[Token], index: int, step: int) -> str:

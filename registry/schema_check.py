@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
@@ -32,15 +33,34 @@ def schema(name: str) -> dict[str, Any]:
 
 def check(document: Document, schema_name: str) -> None:
     """Raise ManyErrors with one DraftError a finding, in file order."""
-    import jsonschema
-
-    validator = jsonschema.Draft202012Validator(schema(schema_name))
+    validator = _validator_class()(schema(schema_name))
     findings = list(validator.iter_errors(document.value))
     if not findings:
         return
-    errors = [error for finding in findings for error in _explain(document, finding)]
+    found = [error for finding in findings for error in _explain(document, finding)]
+    errors = list({error.diagnostics(): error for error in found}.values())
     errors.sort(key=lambda error: _line(error.where or ""))
     raise ManyErrors(errors[:_MAX_FINDINGS])
+
+
+@lru_cache
+def _validator_class() -> Any:
+    """JSON Schema, with patterns on whole texts (`$` alone lets a last newline
+    pass) and integers written as integers (15.0 is none).
+    """
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    kinds = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    rules = {"pattern": _whole_pattern}
+    return jsonschema.validators.extend(base, rules, type_checker=kinds)  # type: ignore[no-untyped-call]
+
+
+def _whole_pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not re.fullmatch(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern}")
 
 
 def _line(where: str) -> int:

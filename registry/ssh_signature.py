@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import struct
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -21,8 +22,10 @@ from registry.errors import StudyError, TrapError
 _MAGIC = b"SSHSIG"
 _NAMESPACE = b"git"
 _HASH = b"sha512"
+_ED25519 = b"\0\0\0\x0bssh-ed25519"
 BEGIN = b"-----BEGIN SSH SIGNATURE-----"
 END = b"-----END SSH SIGNATURE-----"
+_ARMOUR = re.compile(BEGIN + rb"\n([A-Za-z0-9+/=\n]*)\n" + END + rb"\n*")
 
 
 class SignatureRejected(TrapError):
@@ -63,7 +66,7 @@ def load_key(path: Path) -> Ed25519PrivateKey:
         raise StudyError(
             "the signing key is missing", where=str(path), remedy="set TRAP_SIGNING_KEY to the study's key"
         ) from None
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, UnsupportedAlgorithm) as error:
         raise StudyError(
             f"the signing key cannot be read: {error}", where=str(path), remedy="use an unencrypted OpenSSH Ed25519 key"
         ) from None
@@ -103,16 +106,17 @@ def verify(armored: bytes, message: bytes) -> str:
     Whether that key is trusted is for the caller to judge.
     """
     try:
-        blob = base64.b64decode(armored.replace(BEGIN, b"").replace(END, b"").replace(b"\n", b""), validate=True)
+        armour = _ARMOUR.fullmatch(armored)
+        blob = base64.b64decode(armour[1].replace(b"\n", b"") if armour else b"", validate=True)
         if blob[:10] != _MAGIC + struct.pack(">I", 1):
             raise SignatureRejected("not an SSH signature of version 1")
         public, namespace, _, hashing, signature = _strings(blob[10:], 5)
-        kind, raw = _strings(signature, 2)
-        key_kind, key_bytes = _strings(public, 2)
+        if not public.startswith(_ED25519) or not signature.startswith(_ED25519):
+            raise SignatureRejected("the signature is not Ed25519")
+        _, raw = _strings(signature, 2)
+        _, key_bytes = _strings(public, 2)
     except (ValueError, struct.error):
         raise SignatureRejected("the SSH signature is malformed") from None
-    if (kind, key_kind) != (b"ssh-ed25519", b"ssh-ed25519"):
-        raise SignatureRejected("the signature is not Ed25519")
     if namespace != _NAMESPACE or hashing not in (b"sha256", b"sha512"):
         raise SignatureRejected("the signature was made for another purpose", value=namespace.decode("latin1"))
     try:
@@ -145,4 +149,6 @@ def _strings(data: bytes, count: int) -> list[bytes]:
             raise ValueError("truncated")
         parts.append(data[4 : 4 + length])
         data = data[4 + length :]
+    if data:
+        raise ValueError("trailing data")
     return parts

@@ -11,6 +11,7 @@ input to an auditor.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,15 +28,17 @@ _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+
 _AMBIGUOUS = [
     (re.compile(r"(?i)y|n|yes|no|on|off"), "YAML 1.1 reads it as true or false"),
     (re.compile(r"(True|TRUE|False|FALSE|~|Null|NULL)"), "write true, false or null"),
-    (re.compile(r"[-+]?0[0-9_]+"), "YAML 1.1 reads it as an octal number"),
+    (re.compile(r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"), "YAML 1.1 reads a leading 0 as octal"),
     (re.compile(r"[-+]?0[xXbBoO][0-9a-fA-F_]+"), "write the number in decimal"),
-    (re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?"), "YAML 1.1 reads it in base 60"),
-    (re.compile(r"[-+]?[0-9][0-9_]*_[0-9_.]*"), "YAML 1.1 drops the underscores"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"), "YAML 1.1 reads it in base 60"),
+    (re.compile(r"(?=.*_)[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?"), "YAML 1.1 drops the underscores"),
     (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*"), "YAML 1.1 reads it as a date"),
     (re.compile(r"(?i)[-+]?\.(inf|nan)"), "only finite numbers are allowed"),
     (re.compile(r"(<<|=)"), "merge keys are not allowed"),
 ]
-_UNSAFE_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNSAFE_TEXT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+)
 
 Path = tuple[str | int, ...]
 
@@ -83,16 +86,26 @@ def load(text: bytes, name: str) -> Document:
     try:
         source = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DraftError(
-            "the file is not UTF-8", where=f"{name}, byte {error.start}", remedy="save it as UTF-8"
-        ) from None
+        where = f"{name}, line {1 + text[: error.start].count(10)}, byte {error.start}"
+        raise DraftError("the file is not UTF-8", where=where, remedy="save it as UTF-8") from None
+    builder = _Builder(name)
     try:
-        return _Builder(source, name).document()
+        return builder.document(source)
+    except yaml.reader.ReaderError as error:
+        line = source.count("\n", 0, error.position) + 1
+        raise DraftError(
+            "control characters are not allowed",
+            where=f"{name}, line {line}",
+            value=f"U+{ord(source[error.position]):04X}",
+            remedy="remove the character",
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
+        line = mark.line + 1 if mark else builder.line
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise DraftError(f"not YAML: {problem}", where=f"{name}{line}") from None
+        raise DraftError(f"not YAML: {problem}", where=f"{name}, line {line}") from None
+    except (ValueError, OverflowError):
+        raise DraftError("not YAML: a number out of range", where=f"{name}, line {builder.line}") from None
 
 
 def _line(event: yaml.Event) -> int:
@@ -102,15 +115,22 @@ def _line(event: yaml.Event) -> int:
 class _Builder:
     """Builds values from parse events, where anchors and tags still show."""
 
-    def __init__(self, source: str, name: str) -> None:
-        self._events = yaml.parse(source, Loader=yaml.SafeLoader)
+    def __init__(self, name: str) -> None:
+        self.line = 1
+        self._events: Iterator[yaml.Event] = iter(())
         self._document = Document(name, None)
         self._nodes = 0
 
-    def document(self) -> Document:
+    def _read(self, source: str) -> Iterator[yaml.Event]:
+        for event in yaml.parse(source, Loader=yaml.SafeLoader):
+            self.line = _line(event)
+            yield event
+
+    def document(self, source: str) -> Document:
+        self._events = self._read(source)
         next(self._events)
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise DraftError("the file is empty", where=self._document.name)
+            raise DraftError("the file is empty", where=f"{self._document.name}, line 1")
         self._document.value = self._node(next(self._events), ())
         next(self._events)
         if not isinstance(event := next(self._events), yaml.StreamEndEvent):

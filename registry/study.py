@@ -124,6 +124,6 @@ def open_repository(study: Study) -> git.Repo:
             "the study's remote is missing",
             where=where,
             value=study.settings.remote,
-            remedy=f"git remote add {study.settings.remote} URL",
+            remedy=f"git remote add {study.settings.remote} URL; one that trapkit init --local-remote made can draw",
         )
     return repository

@@ -60,7 +60,7 @@ def parse_tag(data: bytes) -> TagObject:
         headers[key] = value
     if headers.get("type") != "commit" or not _OID.fullmatch(headers.get("object", "")):
         raise NotATag("the tag does not point at a commit", value=headers.get("type"))
-    start = data.find(BEGIN)
+    start = data.rfind(b"\n" + BEGIN) + 1 or -1
     digest = _DIGEST.search(message if start < 0 else data[:start])
     return TagObject(
         commit=headers["object"],

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.attempt import AttemptWriter
+from registry.beacon import BeaconValue
 from registry.canonical import canonical_bytes
 from registry.design import RunId
 from registry.errors import RegistrationError
 from registry.plan import Plan, make_plan, plan_key
-from registry.registration import BeaconValue, Registration, read_registration
+from registry.registration import Registration, read_registration
 from runners.simulated.run import simulate
 
 SIMULATED = "simulated"

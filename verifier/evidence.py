@@ -94,7 +94,7 @@ def _witness_log(mirror: Mirror, head: str, root: Path, remote: str) -> WitnessL
     except TrapError as error:
         return WitnessLog((), "unreadable", f"{error.where}: {error.what}")
     if live is None:
-        return WitnessLog(tuple(rows), "archived by the author")
+        return WitnessLog(tuple(rows), "none" if archived is None else "archived by the author")
     problem = None
     if archived is not None and not live.startswith(archived):
         problem = "the archived push log is not the beginning of the witness's own: one of them was rewritten"
@@ -150,5 +150,5 @@ def _tag(
         frozen,
         mirror.blob(head, path),
         registration,
-        tuple(rows_of(list(witness.rows), TAG_PREFIX + name)),
+        tuple(rows_of(witness.rows, TAG_PREFIX + name)),
     )

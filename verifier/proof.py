@@ -11,8 +11,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
+from registry.beacon import BeaconValue
 from registry.design import RunId
-from registry.registration import BeaconValue, Registration
+from registry.registration import Registration
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
@@ -221,7 +222,8 @@ def _check_shared(reports: list[RunReport]) -> Check:
 def _judge(proof: Proof, registration: Registration) -> None:
     complete = [run for run in proof.runs if run.state == "complete" and run.readings]
     verdicts = {run.run: run.verdicts for run in complete if run.verdicts}
-    proof.rates = rate_verdicts(registration, verdicts)
+    unavailable = [run.run for run in proof.runs if run.state == "unavailable"]
+    proof.rates = rate_verdicts(registration, verdicts, unavailable)
     proof.verdict = overall_verdict(proof.rates)
     proof.scores = score(registration, {run.run: run.readings for run in complete})
 

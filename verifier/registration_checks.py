@@ -13,8 +13,9 @@ Each is a pure function of evidence already read.
 
 from __future__ import annotations
 
+from registry.beacon import BeaconValue
 from registry.reading_catalogue import READINGS_VERSION
-from registry.registration import BeaconValue, Registration
+from registry.registration import Registration
 from registry.ssh_signature import SignatureRejected, verify
 from registry.witness.local import CHAIN, LocalBeacon
 from verifier.check import Check, proven, refuted, unprovable
@@ -105,7 +106,7 @@ def beacon_of(evidence: TagEvidence, witness: WitnessLog) -> BeaconValue | None:
     registration = evidence.registration
     if registration is None or registration.beacon.chain != CHAIN:
         return None
-    return LocalBeacon().value(registration.beacon, registration.tag, list(witness.rows))
+    return LocalBeacon(witness.rows).value(registration.beacon, registration.tag)
 
 
 def check_beacon(evidence: TagEvidence, beacon: BeaconValue | None) -> Check:

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any
 
 from registry.attempt_log import AttemptRecord
-from registry.registration import BeaconValue, Registration
+from registry.beacon import BeaconValue
+from registry.registration import Registration
 from registry.witness.local import PushRow
 from verifier.check import Check, Outcome
 from verifier.run_report import RunReport

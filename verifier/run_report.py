@@ -11,9 +11,10 @@ import pyarrow as pa
 from artifacts.attempt import attempt_folder, attempt_numbers, is_complete
 from artifacts.reader import RunRecord, read_run_record, read_tables
 from registry.attempt_log import AttemptRecord
+from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.errors import CapExceeded, TrapError
-from registry.registration import BeaconValue, Registration
+from registry.registration import Registration
 from verifier.arm_checks import ARM_CHECKS
 from verifier.check import Check, group, proven, refuted, unprovable
 from verifier.readings import RunFrames, compute_readings

@@ -5,7 +5,7 @@ All registered runs must exist and be decidable before a rate is judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from registry.design import RunId
@@ -52,15 +52,22 @@ def run_verdicts(registration: Registration, run: RunId, readings: Readings) -> 
     ]
 
 
-def rate_verdicts(registration: Registration, verdicts: Mapping[RunId, list[RunVerdict]]) -> list[RateVerdict]:
-    """The verdict of every rate; `verdicts` holds the runs that exist."""
+def rate_verdicts(
+    registration: Registration, verdicts: Mapping[RunId, list[RunVerdict]], unavailable: Collection[RunId] = ()
+) -> list[RateVerdict]:
+    """The verdict of every rate; `verdicts` holds the runs that exist, and
+    `unavailable` those complete by record whose files are not here.
+    """
     design = registration.draft.design
     rates: tuple[float | None, ...] = design.rates or (None,)
-    return [_rate_verdict(registration, rate, verdicts) for rate in rates]
+    return [_rate_verdict(registration, rate, verdicts, unavailable) for rate in rates]
 
 
 def _rate_verdict(
-    registration: Registration, rate: float | None, verdicts: Mapping[RunId, list[RunVerdict]]
+    registration: Registration,
+    rate: float | None,
+    verdicts: Mapping[RunId, list[RunVerdict]],
+    unavailable: Collection[RunId],
 ) -> RateVerdict:
     runs = [run for run in registration.draft.design.run_ids() if run.rate == rate]
     missing = [run for run in runs if run not in verdicts]
@@ -75,7 +82,8 @@ def _rate_verdict(
                 lists.setdefault(f"{run.arm}.{verdict.name}", []).append(verdict.decision.value)
     counts = {name: (sum(values), len(values)) for name, values in lists.items()}
     if missing:
-        decision = Decision(None, f"{len(missing)} of {len(runs)} registered runs are missing")
+        word = "have no files here" if set(missing) <= set(unavailable) else "are missing"
+        decision = Decision(None, f"{len(missing)} of {len(runs)} registered runs {word}")
     elif undecided:
         decision = Decision(None, undecided[0])
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Optional = Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this registration, and what it quotes.")]
+Optional = Annotated[str | None, typer.Argument(metavar="ID", help="Only this registration, and what it quotes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Runs = Annotated[Path | None, typer.Option(metavar="DIR", help="Where run files are; default: the study's runs/.")]
 
@@ -52,6 +52,7 @@ def ledger(runs: Runs = None) -> None:
     paths, report = write_ledger(Path(), runs)
     for path in paths:
         print(f"wrote {path}")
+    print("next: git add evidence && git commit -m Ledger && git push")
     print(report.last_line)
     raise typer.Exit(report.exit_code)
 

@@ -18,7 +18,7 @@ class Shell(StrEnum):
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The study's folder, empty or absent.")] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The study's folder, empty or absent.")] = Path(),
     local_remote: Annotated[
         bool, typer.Option("--local-remote", help="Also make a bare remote beside it, whose hook is the local witness.")
     ] = False,
@@ -42,7 +42,7 @@ def init(
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where the demo's study goes.")] = Path("demo-study"),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the demo's study goes.")] = Path("demo-study"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier demo in DIR.")] = False,
 ) -> None:
     """Run the main job once, on a simulated engine: register, run, verify.

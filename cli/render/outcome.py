@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 from cli.render.table import number, table
-from modelf.published import measured_ranges, published
+from modelf.published import measured_ranges, published, time_scale_ranges
 from verifier.report import Proof
 
 _COUNTS = (
@@ -38,7 +38,7 @@ def _rate_table(proof: Proof, rate: float) -> str:
     assert proof.registration is not None and proof.registration.calibration is not None
     window, reference = proof.registration.draft.judged_window, proof.registration.calibration.lambda_ref_per_s
     rows = [[f"rate {rate:g}", "BURST here", "paper BURST", "NOBURST here", "CAPPED here"]]
-    ranges = measured_ranges(proof.registration.cell.name, rate)
+    ranges = measured_ranges(proof.registration.cell.name, rate) | time_scale_ranges()
     for name in _RANGES:
         cells = {}
         for arm in ("BURST", "NOBURST", "CAPPED"):

@@ -11,6 +11,7 @@ from cli.workflows.rehearse import Rehearsal
 from modelf.published import measured_ranges
 from verifier.report import dumps, to_json
 
+ENOUGH_SEEDS = 20
 SHOWN = (
     "followup_hit_fraction",
     "max_hit_300s",
@@ -29,7 +30,8 @@ def distributions(result: Rehearsal) -> list[dict[str, Any]]:
     """For every rate, arm and shown reading: median, central 95%, extremes.
 
     The window is the one that the rule judges. Where the paper printed a measured
-    range, `published` gives it and `inside` whether it lies in the 95%.
+    range, `published` gives it and, with enough seeds, `inside` whether it lies
+    in the 95%.
     """
     registration = result.registration
     window = registration.draft.judged_window
@@ -57,7 +59,7 @@ def _row(
     if len(finite):
         low, middle, high = np.quantile(finite, [0.025, 0.5, 0.975])
         row |= {"low_2.5%": low, "median": middle, "high_97.5%": high, "min": finite.min(), "max": finite.max()}
-        if published:
+        if published and len(finite) >= ENOUGH_SEEDS:
             row["inside"] = bool(low <= published[0] and published[1] <= high)
     return row
 
@@ -98,7 +100,7 @@ def rehearsal_text(result: Rehearsal) -> str:
                         row["reading"],
                         *(number(row[k]) for k in ("low_2.5%", "median", "high_97.5%")),
                         f"{number(printed[0])} to {number(printed[1])}" if printed else "",
-                        "" if not printed else "yes" if row["inside"] else "no",
+                        {True: "yes", False: "no", None: ""}[row.get("inside")],
                     ]
                 )
         lines.append(table(rows))

@@ -26,7 +26,7 @@ _MAX_LISTED = 12
 def verification_text(report: StudyReport) -> str:
     """The whole report; its last line is the proof count."""
     parts = [f"study {plain(report.study)} at {report.head[:12]}; push log: {report.witness_source}"]
-    parts += [proof_text(proof) for proof in report.proofs]
+    parts += [proof_text(proof) for proof in report.proofs] or ["nothing is registered yet: trapkit register FILE"]
     parts += [f"attempts log REFUTED: {plain(problem)}" for problem in report.log_problems]
     if report.exploratory:
         parts.append(f"{len(report.exploratory)} exploratory runs beside them (unregistered, never evidence)")

@@ -6,8 +6,8 @@ import git
 
 from cli.workflows.registered import Registered, archive_witness, archived_log, beacon_value, check_pushed
 from cli.workflows.reporter import Reporter
+from registry.beacon import BeaconValue
 from registry.errors import RegistrationError
-from registry.registration import BeaconValue
 from registry.study import Study
 
 

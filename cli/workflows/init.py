@@ -66,6 +66,7 @@ def init_study(folder: Path, *, local_remote: bool, commit_runs: bool = False) -
         repository.git.push("--set-upstream", "origin", "main")
     else:
         notes.append("no remote yet: git remote add origin URL, then git push -u origin main")
+        notes.append("plans are drawn by a remote with the local witness: trapkit init DIR --local-remote makes one")
     return MadeStudy(root, remote, key_path, tuple(notes))
 
 

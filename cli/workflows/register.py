@@ -35,6 +35,7 @@ from registry.witness.local import LocalBeacon
 from verifier.calibration_checks import quote
 from verifier.golden import golden_digest
 from verifier.report import Proof
+from verifier.status import RANK
 
 HIGHEST_CLAIM = {"local": "registered"}
 
@@ -68,6 +69,9 @@ def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: R
         check_pushed(repository, study, existing[-1])
         reporter.say(f"{existing[-1].registration.tag} holds this very draft: nothing to register")
         return Outcome(existing[-1], False, draw(study, repository, existing[-1], reporter) if wait else False)
+    highest = max((HIGHEST_CLAIM[w] for w in study.settings.witnesses), key=RANK.__getitem__)
+    if draft.claim and RANK[draft.claim] > RANK[highest]:
+        reporter.say(f"warning: it claims {draft.claim}; this study's witnesses allow {highest}: the proof will fail")
     calibration = _calibration(study, repository, draft, reporter)
     rehearsal = rehearse(draft, calibration, reporter).frozen() if CELLS[draft.cell].step_costs else None
     data = freeze(
@@ -79,7 +83,7 @@ def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: R
         rehearsal=rehearsal,
         readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
         records_version=RECORDS_VERSION,
-        claim=draft.claim or max(HIGHEST_CLAIM[w] for w in study.settings.witnesses),
+        claim=draft.claim or highest,
         supersedes=existing[-1].registration.digest if existing else None,
     )
     registered = _push_registration(study, repository, data)
@@ -104,14 +108,16 @@ def _committed_bytes(repository: git.Repo, study: Study, file: Path) -> bytes:
         oid = repository.git.rev_parse("--verify", "--quiet", f"HEAD:{relative}")
     except git.GitCommandError:
         raise StudyError(
-            "the rule file is not committed", where=relative, remedy=f"git add {relative} && git commit, then repeat"
+            "the rule file is not committed",
+            where=relative,
+            remedy=f"git add {relative} && git commit -m Rule, then repeat",
         ) from None
     committed: bytes = repository.odb.stream(bytes.fromhex(oid)).read()
     if committed != path.read_bytes():
         raise StudyError(
             "the rule file has changes that are not committed",
             where=relative,
-            remedy=f"git commit {relative}, or git restore {relative}, then repeat",
+            remedy=f"git commit -m Change {relative}, or git restore {relative}, then repeat",
         )
     return committed
 
@@ -165,7 +171,7 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
             raise RegistrationError(
                 f"the calibration {draft.calibration} is not registered",
                 where=draft.id,
-                remedy=f"trapkit register rules/{draft.calibration}.yaml, then trapkit run {draft.calibration}",
+                remedy=f"write rules/{draft.calibration}.yaml, register it, then trapkit run {draft.calibration}",
             )
         _register_calibration(study, repository, draft.calibration, reporter)
     registered = latest(repository, draft.calibration)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import git
 
+from registry.beacon import BeaconValue
 from registry.errors import RegistrationError
 from registry.plain_text import without_credentials
 from registry.publish import publish
-from registry.registration import BeaconValue, Registration, read_registration
+from registry.registration import Registration, read_registration
 from registry.study import Study
 from registry.tags import parse_tag_name
 from registry.witness.local import ARCHIVE, LocalBeacon, live_log, parse_log
@@ -126,7 +127,7 @@ def archive_witness(repository: git.Repo, study: Study) -> bool:
 
 def beacon_value(study: Study, registration: Registration, log: bytes) -> BeaconValue | None:
     """The registration's beacon value from a witness log, if it is there."""
-    return LocalBeacon().value(registration.beacon, registration.tag, parse_log(log, ARCHIVE))
+    return LocalBeacon(parse_log(log, ARCHIVE)).value(registration.beacon, registration.tag)
 
 
 def version_of(repository: git.Repo, identity: str, version: int | None) -> Registered:

@@ -14,11 +14,12 @@ from functools import lru_cache
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
 from modelf.cells import CELLS
+from registry.beacon import BeaconPromise
 from registry.design import RunId
 from registry.draft import Draft, load_draft
 from registry.plan import make_plan, plan_key
 from registry.reading_catalogue import READINGS_VERSION
-from registry.registration import BeaconPromise, Calibration, Registration, freeze, read_registration
+from registry.registration import Calibration, Registration, freeze, read_registration
 from registry.rule import decide_rate
 from runners.local_queue import run_all
 from runners.run_one import check_can_run

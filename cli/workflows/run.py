@@ -17,10 +17,11 @@ from cli.workflows.attempts import attempt_record, next_attempt, records_of, res
 from cli.workflows.registered import Registered, archive_witness, archived_log, beacon_value, check_pushed
 from cli.workflows.reporter import Reporter
 from registry.attempt_log import AttemptRecord, append
+from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.errors import RegistrationError, StudyError
 from registry.publish import publish
-from registry.registration import BeaconValue, Registration
+from registry.registration import Registration
 from registry.study import Study
 from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from registry.errors import RegistrationError
+from registry.errors import RecordError, RegistrationError
 from registry.study import find_root
 from verifier.evidence import StudyEvidence, gather
 from verifier.proof import verify_study
@@ -17,6 +17,10 @@ def verify(start: Path, only: str | None = None, runs: Path | None = None) -> tu
     `runs` is the folder of run files; by default the study's own.
     """
     root = find_root(start)
+    if runs is not None and not runs.is_dir():
+        raise RecordError(
+            "no such folder of run files", where=str(runs), remedy="--runs DIR: the folder with <id>.v<N>/"
+        )
     evidence = gather(root)
     known = sorted({tag.id for tag in evidence.tags})
     if only is not None and only not in known:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from registry.beacon import BeaconPromise, BeaconValue
 from registry.canonical import load_json
 from registry.errors import WitnessError
-from registry.registration import BeaconPromise, BeaconValue
 
 CHAIN = "local-witness"
 LOG_NAME = "push-log.jsonl"
@@ -94,23 +95,26 @@ def parse_log(data: bytes, name: str) -> list[PushRow]:
     return rows
 
 
-def rows_of(rows: list[PushRow], ref: str) -> list[PushRow]:
+def rows_of(rows: Sequence[PushRow], ref: str) -> list[PushRow]:
     """The rows of one ref, in log order."""
     return [row for row in rows if row.ref == ref]
 
 
 class LocalBeacon:
-    """The local witness's beacon. drand's will take the same two calls."""
+    """The local witness's beacon, read from its push log."""
 
     chain = CHAIN
+
+    def __init__(self, rows: Sequence[PushRow] = ()) -> None:
+        self._rows = rows
 
     def promise(self) -> BeaconPromise:
         """The round to freeze: 0, drawn by the hook at the push."""
         return BeaconPromise(CHAIN, 0)
 
-    def value(self, promise: BeaconPromise, tag: str, rows: list[PushRow]) -> BeaconValue | None:
+    def value(self, promise: BeaconPromise, tag: str) -> BeaconValue | None:
         """The value drawn for a tag, None while there is none."""
-        drawn = [row for row in rows_of(rows, f"refs/tags/{tag}") if row.beacon]
-        if promise.chain != CHAIN or not drawn:
+        drawn = [row for row in rows_of(self._rows, f"refs/tags/{tag}") if row.beacon]
+        if promise != self.promise() or not drawn:
             return None
         return BeaconValue(CHAIN, 0, str(drawn[0].beacon), f"{ARCHIVE} row {drawn[0].id}")
