@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import git
 
-from cli.workflows.registered import Registered, archive_witness, archived_log, beacon_value, check_pushed
+from cli.workflows.registered import Registered, archive_witness, check_pushed, drawn_value
 from cli.workflows.reporter import Reporter
 from registry.beacon import BeaconValue
-from registry.errors import RegistrationError
 from registry.study import Study
 
 
@@ -21,16 +20,7 @@ def draw(study: Study, repository: git.Repo, registered: Registered, reporter: R
         reporter.say(f"{registration.tag} has literal seeds: its plans need no draw")
         return True
     check_pushed(repository, study, registered)
-    value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        archive_witness(repository, study)
-        value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        raise RegistrationError(
-            "the witness has drawn no beacon for this registration",
-            where=registration.tag,
-            remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
-        )
+    value = drawn_value(study, repository, registration)
     sessions = [_first_plan_size(registered, seed, value) for seed in registration.draft.design.seeds.values]
     reporter.say(
         f"drew the plans of {registration.tag} from {value.chain} {value.signature[:12]}…: {', '.join(sessions)}"

@@ -125,8 +125,24 @@ def archive_witness(repository: git.Repo, study: Study) -> bool:
     return True
 
 
-def beacon_value(study: Study, registration: Registration, log: bytes) -> BeaconValue | None:
-    """The registration's beacon value from a witness log, if it is there."""
+def drawn_value(study: Study, repository: git.Repo, registration: Registration) -> BeaconValue:
+    """The registration's beacon value, from the archived log or, where that
+    has none yet, from the witness's own, archived now. RegistrationError where
+    none has been drawn.
+    """
+    value = _value_in(archived_log(study), registration)
+    if value is None and archive_witness(repository, study):
+        value = _value_in(archived_log(study), registration)
+    if value is None:
+        raise RegistrationError(
+            "the witness has drawn no beacon for this registration",
+            where=registration.tag,
+            remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
+        )
+    return value
+
+
+def _value_in(log: bytes, registration: Registration) -> BeaconValue | None:
     return LocalBeacon(parse_log(log, ARCHIVE)).value(registration.beacon, registration.tag)
 
 

@@ -14,7 +14,7 @@ import git
 
 from artifacts.attempt import attempt_folder, is_complete
 from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
-from cli.workflows.registered import Registered, archive_witness, archived_log, beacon_value, check_pushed
+from cli.workflows.registered import Registered, archive_witness, check_pushed, drawn_value
 from cli.workflows.reporter import Reporter
 from registry.attempt_log import AttemptRecord, append
 from registry.beacon import BeaconValue
@@ -76,7 +76,8 @@ def run_registration(
     check_can_run(registration)
     check_pushed(repository, study, registered)
     with _only_one(study):
-        beacon = _beacon(study, repository, registration)
+        literal = registration.draft.design.seeds.binding == "literal"
+        beacon = None if literal else drawn_value(study, repository, registration)
         records = records_of(repository, study, registration)
         settle_earlier(study, repository, registration, records, reporter)
         records = records_of(repository, study, registration)
@@ -102,20 +103,6 @@ def _only_one(study: Study) -> Iterator[None]:
                 "another trap run is under way in this study", where=str(study.root), remedy="wait for it, then repeat"
             ) from None
         yield
-
-
-def _beacon(study: Study, repository: git.Repo, registration: Registration) -> BeaconValue | None:
-    if registration.draft.design.seeds.binding == "literal":
-        return None
-    value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        archive_witness(repository, study)
-        value = beacon_value(study, registration, archived_log(study))
-    if value is None:
-        raise RegistrationError(
-            "the registration has not been drawn", where=registration.tag, remedy=f"trapkit draw {registration.id}"
-        )
-    return value
 
 
 def _run_batch(
