@@ -16,6 +16,7 @@ from registry.canonical import canonical_bytes, load_json
 from registry.design import RunId
 from registry.errors import RegistrationError, TrapError
 from registry.mirror import Mirror
+from registry.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     import git
@@ -101,9 +102,10 @@ def _record(value: Any, where: str) -> AttemptRecord:
 def _malformed(record: AttemptRecord) -> str | None:
     """The first field that cannot be what it should be."""
     numbers = {name: getattr(record, name) for name in ("version", "seed", "attempt", "last_attempt")}
-    texts = {name: getattr(record, name) for name in ("registration", "arm", "batch", "time")}
+    texts = {name: getattr(record, name) for name in ("registration", "arm", "batch")}
     wrong = {
         "event": record.event not in ("start", "complete", "abandoned"),
+        "time": parse_timestamp(record.time) is None,
         "digest": not _is_sha256(record.digest),
         **{name: type(text) is not str for name, text in texts.items()},
         **{name: type(n) is not int or n < (name != "seed") for name, n in numbers.items()},

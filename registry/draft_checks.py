@@ -100,6 +100,13 @@ def _reference_problems(document: Document, design: Design) -> list[TrapError]:
                         remedy=f"one of: {', '.join(map(str, names))}",
                     )
                 )
+    names = [predictor["name"] for predictor in document.value["predictors"]]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            where = document.where(("predictors", index, "name"))
+            problems.append(
+                DraftError("two predictors share a name", where=where, value=name, remedy="name each differently")
+            )
     for section in ("runs", "reported"):
         for arm in document.value["rule"].get(section, {}):
             if arm not in arms:

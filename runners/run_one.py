@@ -16,6 +16,7 @@ from registry.design import RunId
 from registry.errors import RegistrationError
 from registry.plan import Plan, make_plan, plan_key
 from registry.registration import Registration, read_registration
+from registry.timestamps import now, timestamp
 from runners.simulated.run import simulate
 
 SIMULATED = "simulated"
@@ -96,11 +97,6 @@ def _record(order: AttemptOrder, registration: Registration, plan: Plan, started
         },
         "started_at": timestamp(started),
         "wall_clock_at_zero_unix_s": started.timestamp(),
-        "ended_at": timestamp(datetime.now(UTC)),
+        "ended_at": now(),
         "outcome": "complete",
     }
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with microseconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -14,6 +14,7 @@ from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
 from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.registration import Registration
+from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
@@ -147,7 +148,7 @@ def _prove(
     starts += [run.started_at for run in proof.runs if run.started_at]
     proof.status = derive_status(
         pushed_at=proof.push.timestamp if proof.push else None,
-        first_run_at=min(starts, default=None),
+        first_run_at=min(starts, key=moment, default=None),
         independent=False,
     )
     return proof

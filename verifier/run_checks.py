@@ -6,7 +6,6 @@ contradicts it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,10 +17,10 @@ import pandas as pd
 from modelf.cells import Cell
 from registry.design import Arm, Design, RunId
 from registry.plan import MICROSECONDS, Plan
+from registry.timestamps import parse_timestamp
 from verifier.check import Check, proven, refuted
 from verifier.readings import RunFrames
 
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _ORDER = ("planned_s", "ready_s", "admitted_s", "submit_s", "start_s", "first_token_s", "done_s")
 
 
@@ -50,7 +49,7 @@ def check_identity(fields: dict[str, Any], digest: str, run: RunId, attempt: int
     for key, value in expected.items():
         if fields.get(key) != value:
             return refuted(name, f"run.json says {key} {fields.get(key)!r}, its place says {value!r}")
-    if not _TIMESTAMP.fullmatch(str(fields.get("started_at"))):
+    if parse_timestamp(fields.get("started_at")) is None:
         return refuted(name, f"run.json says it started at {fields.get('started_at')!r}, which is no UTC time")
     return proven(name, "run.json is of this registration, arm, rate, seed and attempt")
 

@@ -15,6 +15,7 @@ from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.errors import CapExceeded, TrapError
 from registry.registration import Registration
+from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.check import Check, group, proven, refuted, unprovable
 from verifier.readings import RunFrames, compute_readings
@@ -128,7 +129,8 @@ def _describe(report: RunReport, record: RunRecord) -> None:
     engine: dict[str, Any] = record.fields.get("engine") or {}
     report.simulated = engine.get("simulated") is True
     report.engine = str(engine.get("name"))
-    report.started_at = str(record.fields.get("started_at"))
+    started_at = record.fields.get("started_at")
+    report.started_at = started_at if parse_timestamp(started_at) else None
 
 
 def _check_started(records: list[AttemptRecord], chosen: AttemptRecord) -> Check:

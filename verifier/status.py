@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from registry.timestamps import moment
+
 RANK = {"exploratory": 0, "void": 0, "retrospective": 1, "registered": 2, "pre-registered": 3}
 
 
@@ -21,7 +23,7 @@ def derive_status(*, pushed_at: str | None, first_run_at: str | None, independen
     `pushed_at` and `first_run_at` are RFC 3339 UTC; `independent` whether a
     witness of the auditor's policy proves the push.
     """
-    if pushed_at and first_run_at and first_run_at < pushed_at:
+    if pushed_at and first_run_at and moment(first_run_at) < moment(pushed_at):
         return Status("retrospective", f"a run started {first_run_at}, before the push at {pushed_at}")
     if independent:
         return Status("pre-registered", "a witness that the auditor trusts saw the push before the first run")

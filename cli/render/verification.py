@@ -20,6 +20,11 @@ HEADLINE = (
     ("idle_s", "idle s"),
     ("turnover_s", "turnover s"),
 )
+STATE_WORDS = {
+    "missing": "never started",
+    "abandoned": "abandoned, started and without a result",
+    "unrecorded": "unrecorded, complete here and its result not pushed",
+}
 _MAX_LISTED = 12
 
 
@@ -104,7 +109,7 @@ def _problem_lines(proof: Proof) -> Iterator[str]:
     if len(bad) > _MAX_LISTED:
         yield f"  … and {len(bad) - _MAX_LISTED} more (--json lists all)"
     for run in proof.missing[:_MAX_LISTED]:
-        yield f"  MISSING  {run.run.path}: {run.state}"
+        yield f"  MISSING  {run.run.path}: {STATE_WORDS[run.state]}"
     if len(proof.missing) > _MAX_LISTED:
         yield f"  … and {len(proof.missing) - _MAX_LISTED} more missing runs"
     for rate in proof.rates:

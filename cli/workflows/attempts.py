@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
 
 import git
 
@@ -13,7 +12,7 @@ from registry.attempt_log import BRANCH, AttemptRecord, append, decode
 from registry.design import RunId
 from registry.registration import Registration
 from registry.study import Study
-from runners.run_one import timestamp
+from registry.timestamps import now
 
 
 def records_of(repository: git.Repo, study: Study, registration: Registration) -> dict[RunId, list[AttemptRecord]]:
@@ -93,7 +92,7 @@ def attempt_record(
         attempt,
         attempt,
         batch,
-        timestamp(datetime.now(UTC)),
+        now(),
         run_sha256,
         late,
         reason,

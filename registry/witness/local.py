@@ -16,13 +16,13 @@ from pathlib import Path
 from registry.beacon import BeaconPromise, BeaconValue
 from registry.canonical import load_json
 from registry.errors import WitnessError
+from registry.timestamps import parse_timestamp
 
 CHAIN = "local-witness"
 LOG_NAME = "push-log.jsonl"
 ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
 MAX_LOG_BYTES = 33_554_432
 _HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -87,7 +87,7 @@ def parse_log(data: bytes, name: str) -> list[PushRow]:
             raise WitnessError(f"not a row of the push log: {error}", where=where) from None
         texts = (row.timestamp, row.ref, row.before, row.after, row.activity_type)
         well_formed = row.id == number and all(isinstance(text, str) for text in texts)
-        if not (well_formed and _TIMESTAMP.fullmatch(row.timestamp) and _OID.fullmatch(row.after)):
+        if not (well_formed and parse_timestamp(row.timestamp) and _OID.fullmatch(row.after)):
             raise WitnessError("a malformed row of the push log", where=where, value=value.get("id"))
         if row.beacon is not None and not re.fullmatch(r"[0-9a-f]{64}", str(row.beacon)):
             raise WitnessError("the beacon is not 32 bytes in hex", where=where)

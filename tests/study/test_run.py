@@ -37,7 +37,7 @@ def test_one_seed_alone_leaves_the_others_missing_and_no_verdict(unrun: Path) ->
     result = command(unrun, "verify")
     assert result.code == 3
     for arm in ("BURST", "NOBURST", "CAPPED"):
-        assert f"MISSING  {arm}/1.35/1: missing" in result.out
+        assert f"MISSING  {arm}/1.35/1: never started" in result.out
     assert "NOT DECIDABLE  rate 1.35: 3 of 6 registered runs are missing" in result.out
     assert result.out.splitlines()[-1] == "2 proofs, 0 failures"
     status = command(unrun, "status", "small").out

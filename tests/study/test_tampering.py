@@ -160,7 +160,6 @@ def test_a_shallow_clone_is_refused(study: Path, tmp_path: Path) -> None:
 
 def test_a_clone_without_the_remote_verifies_from_the_archive(study: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(study), "clone")
-    git(tmp_path / "clone", "fetch", "-q", "origin", "attempts:attempts")
     git(tmp_path / "clone", "remote", "set-url", "origin", "https://127.0.0.1:1/nothing.git")
     result = command(tmp_path / "clone", "verify")
     assert result.code == 0, result.text

@@ -1,0 +1,35 @@
+"""The demo: the whole main job, its outcome beside the paper's, and its ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import command, git
+
+
+def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (3, 1000))
+    result = command(tmp_path, "demo", "study", "--fresh")
+    assert result.code == 0, result.text
+    lines = result.out.splitlines()
+    assert lines[-1] == "2 proofs, 0 failures"
+    assert "SIMULATED here, beside the paper's GPU runs" in result.out
+    zero_hits = next(line for line in lines if "BURST zero_hits" in line)
+    assert zero_hits.split() == ["BURST", "zero_hits", "6/6", "6/6"]
+    root = tmp_path / "study"
+    assert git(root, "status", "--porcelain") == ""
+    ledger = json.loads((root / "evidence/ledger.json").read_text())
+    assert ledger["last_line"] == "2 proofs, 0 failures"
+    assert [entry["simulated"] for entry in ledger["registrations"]] == [True, True]
+    before = (root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()
+    assert command(root, "ledger").code == 0
+    assert ((root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()) == before
+    git(tmp_path, "clone", "-q", "study-remote.git", "auditor")
+    assert command(tmp_path / "auditor", "verify").code == 0
+    assert command(tmp_path / "auditor", "ledger").code == 0
+    assert (tmp_path / "auditor/evidence/ledger.json").read_bytes() == before[0]
+    again = command(tmp_path, "demo", "study")
+    assert again.code == 2 and "not empty" in again.err
