@@ -1,21 +1,50 @@
-"""How many turns a session has, and how its prompts grow.
+"""How many turns a session has: laws on 1 .. max_turns, as exact fractions.
 
-Source: the paper's workload, T = min(Geometric(1/15), 60), prompts of
-2000 + 650 (k - 1) tokens. Probabilities are exact fractions, so that integer
-tables made from them are the same on every machine.
+Exact, so that the integer tables made from them are the same on every
+machine.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import Protocol
+
+
+class TurnLaw(Protocol):
+    """A law of the turn count T on 1 .. max_turns; hashable, so that tables
+    made from it can be kept.
+    """
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def max_turns(self) -> int:
+        """The largest turn count."""
+
+    def survival(self, turn: int) -> Fraction:
+        """S_k = P(T >= k), exact; 1 for k <= 1 and 0 beyond `max_turns`."""
+
+
+def mean_turns(law: TurnLaw) -> float:
+    """E[T], turns a session."""
+    return float(sum(law.survival(k) for k in range(1, law.max_turns + 1)))
+
+
+def survivals(law: TurnLaw) -> list[float]:
+    """S_1 .. S_max_turns as floats."""
+    return [float(law.survival(k)) for k in range(1, law.max_turns + 1)]
 
 
 @dataclass(frozen=True)
 class TruncatedGeometric:
-    """T = min(Geometric(1/mean_turns), max_turns), support 1..max_turns.
+    """T = min(Geometric(1/mean_turns), max_turns), support 1 .. max_turns.
 
-    `mean_turns` is the mean of the untruncated law (an integer of at least 1).
+    `mean_turns` is the mean of the untruncated law, an integer of at least 1.
+    The paper's standard workload is (15, 60), its MIRROR (1000, 20).
     """
 
     mean_turns: int
@@ -26,61 +55,67 @@ class TruncatedGeometric:
             raise ValueError("mean_turns and max_turns must be at least 1")
 
     def survival(self, turn: int) -> Fraction:
-        """S_k = P(T >= k), exact; 1 for k <= 1 and 0 beyond `max_turns`."""
+        """P(T >= turn)."""
         if turn <= 1:
             return Fraction(1)
         if turn > self.max_turns:
             return Fraction(0)
         return (1 - Fraction(1, self.mean_turns)) ** (turn - 1)
 
-    def mean(self) -> float:
-        """E[T], turns a session."""
-        return float(sum(self.survival(k) for k in range(1, self.max_turns + 1)))
+
+@dataclass(frozen=True)
+class FixedTurns:
+    """Every session has `turns` turns."""
+
+    turns: int
+
+    def __post_init__(self) -> None:
+        if self.turns < 1:
+            raise ValueError("turns must be at least 1")
+
+    @property
+    def max_turns(self) -> int:
+        """The turn count."""
+        return self.turns
+
+    def survival(self, turn: int) -> Fraction:
+        """P(T >= turn)."""
+        return Fraction(int(turn <= self.turns))
 
 
 @dataclass(frozen=True)
-class Workload:
-    """One agent workload: turn law, prompt growth, output length, tool times.
+class TabledTurns:
+    """P(T = k) in proportion to `weights[k - 1]`, non-negative integers."""
 
-    Turn k sends `prompt_tokens(k)` tokens and receives exactly
-    `output_tokens`; the tool then adds `tool_output_tokens`. Tool times are
-    exponential with mean `mean_tool_s` seconds.
-    """
+    weights: tuple[int, ...]
 
-    turns: TruncatedGeometric
-    first_prompt_tokens: int
-    output_tokens: int
-    tool_output_tokens: int
-    mean_tool_s: float
+    def __post_init__(self) -> None:
+        if not self.weights or min(self.weights) < 0 or self.weights[-1] == 0:
+            raise ValueError("weights must be non-negative integers, the last of them positive")
 
-    def prompt_tokens(self, turn: int) -> int:
-        """Prompt length of turn `turn` (1 is the first), tokens."""
-        growth = self.output_tokens + self.tool_output_tokens
-        return self.first_prompt_tokens + growth * (turn - 1)
+    @property
+    def max_turns(self) -> int:
+        """The largest turn count."""
+        return len(self.weights)
 
-    def reusable_tokens(self, turn: int) -> int:
-        """Longest prefix whose KV an unbounded cache would hold, tokens.
+    @cached_property
+    def _tails(self) -> tuple[int, ...]:
+        tails, total = [], 0
+        for weight in reversed(self.weights):
+            total += weight
+            tails.append(total)
+        return tuple(reversed(tails))
 
-        The KV of the last sampled token is never written, hence the - 1.
-        """
-        if turn == 1:
-            return 0
-        return self.prompt_tokens(turn - 1) + self.output_tokens - 1
-
-    def expected_session_prompt_tokens(self) -> float:
-        """sum_k S_k p_k: prompt tokens of a whole session, expected.
-
-        154,528.9 for the standard workload; lambda_ref is the all-miss
-        prefill rate over this number.
-        """
-        ks = range(1, self.turns.max_turns + 1)
-        return float(sum(self.turns.survival(k) * self.prompt_tokens(k) for k in ks))
+    def survival(self, turn: int) -> Fraction:
+        """P(T >= turn)."""
+        if turn <= 1:
+            return Fraction(1)
+        return Fraction(self._tails[turn - 1], self._tails[0]) if turn <= self.max_turns else Fraction(0)
 
 
-STANDARD_WORKLOAD = Workload(
-    turns=TruncatedGeometric(mean_turns=15, max_turns=60),
-    first_prompt_tokens=2000,
-    output_tokens=100,
-    tool_output_tokens=550,
-    mean_tool_s=5.0,
-)
+def empirical_turns(counts: Sequence[int] | Mapping[int, int]) -> TabledTurns:
+    """The law of observed turn counts: a list of them, or count by turns."""
+    tally = dict(counts) if isinstance(counts, Mapping) else dict(Counter(counts))
+    if not tally or min(tally) < 1:
+        raise ValueError("at least one session, each with at least one turn, is needed")
+    return TabledTurns(tuple(tally.get(k, 0) for k in range(1, max(tally) + 1)))

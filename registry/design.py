@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelf.turn_law import Workload
+from modelf.workload import Workload
 
 
 @dataclass(frozen=True)

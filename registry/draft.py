@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelf.cells import CELLS
-from modelf.turn_law import TruncatedGeometric, Workload
+from modelf.turn_law import TruncatedGeometric
+from modelf.workload import Workload
 from registry.canonical import digest
 from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
 from registry.draft_checks import problems_of

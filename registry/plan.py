@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import rfc8785
 
-from modelf.turn_law import TruncatedGeometric, Workload
+from modelf.turn_law import TurnLaw
+from modelf.workload import Workload
 from registry.design import Arm, Burst, Design
 from registry.errors import CapExceeded, RegistrationError
 from registry.philox import top_53_bits, uniform, unit_exponential, words
@@ -38,7 +39,7 @@ def plan_key(digest: str, round_number: int, signature: str, seed: int) -> bytes
 
 
 @lru_cache
-def turn_table(law: TruncatedGeometric) -> tuple[int, ...]:
+def turn_table(law: TurnLaw) -> tuple[int, ...]:
     """floor(2^53 P(T <= k)) for k = 1 .. max_turns - 1, exact integers."""
     scale = 2**53
     return tuple(int(scale * (1 - law.survival(k + 1))) for k in range(1, law.max_turns))

@@ -8,7 +8,7 @@ from operator import attrgetter
 import pyarrow as pa
 
 from artifacts.records import stamped
-from modelf.turn_law import Workload
+from modelf.workload import Workload
 from runners.gate import GateEvent
 from runners.simulated.request import Request, Session
 

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelf.turn_law import STANDARD_WORKLOAD, TruncatedGeometric
+from modelf.turn_law import TruncatedGeometric
+from modelf.workload import STANDARD_WORKLOAD
 from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
 from registry.errors import CapExceeded, RegistrationError
 from registry.philox import natural_log, top_53_bits, uniform, unit_exponential, words

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from artifacts.records import stamped
 from modelf.cells import CELLS
-from modelf.turn_law import STANDARD_WORKLOAD
+from modelf.workload import STANDARD_WORKLOAD
 from registry.design import Arm, Burst, Design, GateSetting, Seeds
 from registry.plan import Plan, make_plan, plan_key
 from runners.simulated.run import simulate

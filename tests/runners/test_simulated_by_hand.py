@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from modelf.cells import CELLS, Cell, StepCosts
-from modelf.turn_law import STANDARD_WORKLOAD, TruncatedGeometric, Workload
+from modelf.turn_law import TruncatedGeometric
+from modelf.workload import STANDARD_WORKLOAD, Workload
 from registry.design import Arm, Design, GateSetting, Seeds
 from registry.errors import TrapError
 from registry.plan import Plan, make_plan, plan_key

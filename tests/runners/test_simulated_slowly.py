@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from modelf.cells import CELLS, Cell
-from modelf.turn_law import STANDARD_WORKLOAD
+from modelf.workload import STANDARD_WORKLOAD
 from registry.design import Arm, Burst, Design, Seeds
 from registry.plan import Plan, SessionDraw, make_plan, plan_key
 from runners.simulated.run import simulate

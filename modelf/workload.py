@@ -1,0 +1,74 @@
+"""What a session does: its turns, its prompts and its tool calls.
+
+Source: the paper's workload, T = min(Geometric(1/15), 60), prompts of
+2000 + 650 (k - 1) tokens, 100 output tokens, tool times of mean 5 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelf.turn_law import TruncatedGeometric, TurnLaw
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One agent workload: turn law, prompt growth, output length, tool times.
+
+    Turn k sends `prompt_tokens(k)` tokens and receives exactly
+    `output_tokens`; the tool then adds `tool_output_tokens`. Tool times are
+    exponential with mean `mean_tool_s` seconds.
+    """
+
+    turns: TurnLaw
+    first_prompt_tokens: int
+    output_tokens: int
+    tool_output_tokens: int
+    mean_tool_s: float
+
+    def prompt_tokens(self, turn: int) -> int:
+        """Prompt length of turn `turn` (1 is the first), tokens."""
+        growth = self.output_tokens + self.tool_output_tokens
+        return self.first_prompt_tokens + growth * (turn - 1)
+
+    def prompts(self) -> list[int]:
+        """Prompt lengths of turns 1 .. max_turns, tokens."""
+        return [self.prompt_tokens(k) for k in range(1, self.turns.max_turns + 1)]
+
+    def reusable_tokens(self, turn: int) -> int:
+        """Longest prefix whose KV an unbounded cache would hold, tokens.
+
+        The KV of the last sampled token is never written, hence the - 1.
+        """
+        if turn == 1:
+            return 0
+        return self.prompt_tokens(turn - 1) + self.output_tokens - 1
+
+    def expected_session_prompt_tokens(self) -> float:
+        """sum_k S_k p_k: prompt tokens of a whole session, expected.
+
+        154,528.9 for the standard workload; lambda_ref is the all-miss
+        prefill rate over this number.
+        """
+        return float(sum(self.turns.survival(k) * p for k, p in enumerate(self.prompts(), 1)))
+
+
+STANDARD_WORKLOAD = Workload(
+    turns=TruncatedGeometric(mean_turns=15, max_turns=60),
+    first_prompt_tokens=2000,
+    output_tokens=100,
+    tool_output_tokens=550,
+    mean_tool_s=5.0,
+)
+"""The paper's standard workload."""
+
+MIRROR_WORKLOAD = Workload(
+    turns=TruncatedGeometric(mean_turns=1000, max_turns=20),
+    first_prompt_tokens=2000,
+    output_tokens=100,
+    tool_output_tokens=550,
+    mean_tool_s=5.0,
+)
+"""The paper's MIRROR: T = min(Geometric(1/1000), 20), the rest unchanged."""
+
+WORKLOADS = {"standard": STANDARD_WORKLOAD, "mirror": MIRROR_WORKLOAD}
