@@ -26,6 +26,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "show",
     "demo",
     "shell-init",
+    "theory",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

@@ -1,0 +1,102 @@
+"""Every model-F number that the paper prints, beside ours.
+
+Table 2 and MIRROR must agree within one unit of the last printed digit, theta
+must lie in its printed range. Table 3 is checked by the fluid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modelf.costs import COSTS, mirror_costs
+from modelf.published import published
+from modelf.renewal import solve, threshold_slope
+from modelf.workload import MIRROR_WORKLOAD, STANDARD_WORKLOAD
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One printed number: ours beside it, and the difference allowed."""
+
+    place: str
+    quantity: str
+    printed: float
+    ours: float
+    allowed: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours lies within the allowed difference."""
+        return abs(self.ours - self.printed) <= self.allowed * (1 + 1e-9)
+
+
+_TABLE2 = (
+    ("rho", "rho", 0.01),
+    ("mean_prompt_tokens", "mean_prompt_pred", 1.0),
+    ("gap_slope", "gap_slope_pred", 0.001),
+    ("completions_over_lambda_ref", "completions_over_lambda_ref_pred", 0.01),
+    ("quasi_static_ratio", "quasi_static_over_pred", 0.01),
+)
+
+
+def compare_table2() -> Iterator[Comparison]:
+    """Table 2: ten rates over five cells, five predictions each."""
+    columns = published()["table2_columns"]
+    for values in published()["table2"]:
+        row = dict(zip(columns, values, strict=True))
+        ours = quantities(row["cell"], "standard", row["rate_over_lambda_ref"])
+        for quantity, column, unit in _TABLE2:
+            place = f"Table 2, {row['cell']} at {row['rate_over_lambda_ref']:g}"
+            yield Comparison(place, quantity, row[column], ours[quantity], unit)
+
+
+def compare_mirror() -> Iterator[Comparison]:
+    """MIRROR at 1.65 lambda_ref: D, H, Gamma, and its stated capacity."""
+    row = published()["mirror"]
+    ours = quantities("sglang-300k", "mirror", row["rate_over_lambda_ref"])
+    for quantity, column, unit in (
+        ("completions_over_lambda_miss", "D_over_lambda_miss", 0.001),
+        ("completions_over_lambda_miss", "D_over_lambda_miss_4dp", 0.0001),
+        ("turn_count_factor", "H", 0.001),
+        ("cost_growth_factor", "Gamma", 0.001),
+        ("completions_over_lambda_ref", "D_over_lambda_ref", 0.01),
+    ):
+        yield Comparison("MIRROR at 1.65", quantity, row[column], ours[quantity], unit)
+
+
+def compare_theta() -> Iterator[Comparison]:
+    """Theta lies in the printed range, for every cell's costs."""
+    low, high = published()["near_threshold_theta"]
+    for cell, costs in COSTS.items():
+        theta = threshold_slope(costs.turn_costs(STANDARD_WORKLOAD), STANDARD_WORKLOAD)
+        yield Comparison(f"near threshold, {cell}", "theta", (low + high) / 2, theta, (high - low) / 2)
+
+
+def quantities(cell: str, workload_name: str, rate: float) -> dict[str, float]:
+    """Everything that model F says of one cell, workload and rate (a multiple
+    of lambda_ref). KeyError for an unknown cell; ValueError where rho <= 1.
+    """
+    mirror = workload_name == "mirror"
+    workload = MIRROR_WORKLOAD if mirror else STANDARD_WORKLOAD
+    costs = mirror_costs() if mirror and cell == "sglang-300k" else COSTS[cell]
+    reference = COSTS[cell].lambda_ref() / costs.lambda_miss(workload)
+    state = solve(costs.turn_costs(workload), workload, rate * reference)
+    over_miss = float(state.completions_over_lambda_miss[0])
+    return {
+        "rho": rate * reference,
+        "growth": float(state.growth[0]),
+        "mean_prompt_tokens": float(state.mean_prompt_tokens[0]),
+        "gap_slope": float(state.gap_slope[0]),
+        "completions_over_lambda_ref": over_miss / reference,
+        "completions_over_lambda_miss": over_miss,
+        "backlog_slope_over_excess": float(state.backlog_slope_over_excess[0]),
+        "quasi_static_ratio": float(state.quasi_static_ratio[0]),
+        "turn_count_factor": float(state.turn_count_factor[0]),
+        "cost_growth_factor": float(state.cost_growth_factor[0]),
+    }
+
+
+def compare_all() -> list[Comparison]:
+    """Every comparison of the renewal law, in the order of the paper."""
+    return [*compare_table2(), *compare_mirror(), *compare_theta()]
