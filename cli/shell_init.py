@@ -19,6 +19,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "register",
     "rehearse",
     "draw",
+    "predict",
     "run",
     "verify",
     "status",

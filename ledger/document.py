@@ -39,7 +39,7 @@ def ledger_document(report: StudyReport) -> dict[str, Any]:
 def _entry(proof: Proof) -> dict[str, Any]:
     entry = proof_json(proof)
     registration = proof.registration
-    if registration is None:
+    if registration is None or proof.kind != "registration":
         return entry
     draft = registration.draft
     entry |= {

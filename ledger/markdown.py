@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from registry.plain_text import code, markdown
-
-_WORDS = {True: "yes", False: "no", None: "not decidable"}
-_READINGS = (
-    ("followup_hit_fraction", "hit fraction"),
-    ("uncached_prefill_tokens_per_s", "uncached tokens/s"),
-    ("backlog_slope_per_s", "backlog slope, 1/s"),
-    ("mean_prompt_tokens", "mean prompt"),
-    ("completions_per_s", "completions/s"),
-    ("idle_s", "idle s"),
-    ("turnover_s", "turnover s"),
-    ("outstanding", "outstanding"),
+from ledger.sections import (
+    attempts_section,
+    checks_section,
+    rate_words,
+    rates_section,
+    rule_section,
+    runs_section,
+    scores_section,
+    table,
+    texts_section,
 )
+from registry.plain_text import code, markdown
 
 
 def ledger_markdown(document: dict[str, Any]) -> str:
@@ -36,13 +35,6 @@ def ledger_markdown(document: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + " --- |" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
 def _summary(entries: list[dict[str, Any]]) -> Iterator[str]:
     rows = [
         [
@@ -51,12 +43,12 @@ def _summary(entries: list[dict[str, Any]]) -> Iterator[str]:
             e["claim"],
             e["status"]["name"],
             _proof(e),
-            markdown(e["verdict"]["words"]),
+            markdown(e["verdict"]["words"]) if e["kind"] == "registration" else "(predictions)",
             _pushed(e),
         ]
         for e in entries
     ]
-    yield from _table(["registration", "title", "claim", "status", "proof", "verdict", "pushed"], rows)
+    yield from table(["registration", "title", "claim", "status", "proof", "verdict", "pushed"], rows)
 
 
 def _proof(entry: dict[str, Any]) -> str:
@@ -78,19 +70,23 @@ def _registration(entry: dict[str, Any]) -> Iterator[str]:
         yield ""
     yield from _facts(entry)
     if "rule" in entry:
-        yield from _rule(entry)
-        yield from _rates(entry)
-        yield from _runs(entry)
-        yield from _scores(entry)
-    yield from _attempts(entry)
-    yield from _checks(entry)
-    yield from _texts(entry)
+        yield from rule_section(entry)
+        yield from rates_section(entry)
+        yield from runs_section(entry)
+        yield from scores_section(entry)
+    if entry["kind"] == "registration":
+        yield from attempts_section(entry)
+    yield from checks_section(entry)
+    yield from texts_section(entry)
 
 
 def _facts(entry: dict[str, Any]) -> Iterator[str]:
     status = entry["status"]
     yield f"- Claim: **{entry['claim']}**. Derived status: **{status['name']}** ({markdown(status['reason'])})."
-    yield f"- Verdict: **{markdown(entry['verdict']['words'])}**. Proof: {_proof(entry)}."
+    if entry["kind"] == "registration":
+        yield f"- Verdict: **{markdown(entry['verdict']['words'])}**. Proof: {_proof(entry)}."
+    else:
+        yield f"- Predictions computed on the drawn plans. Proof: {_proof(entry)}."
     yield f"- Digest of the registration: {code(entry['digest'])}"
     if entry["push"]:
         yield f"- Pushed {entry['push']['timestamp']}, by the clock of the local witness: the author's own machine."
@@ -112,131 +108,9 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
     for rate in (entry.get("rehearsal") or {}).get("rates", []):
         yield (
             f"- Rehearsed before freezing (simulated, {len(entry['rehearsal']['seeds'])} literal seeds), "
-            f"{_rate(rate['rate'])}: the rule would pass {rate['pass_share']:.0%} of the time."
+            f"{rate_words(rate['rate'])}: the rule would pass {rate['pass_share']:.0%} of the time."
         )
     if entry.get("supersedes"):
         yield f"- A later version of the registration with digest {code(entry['supersedes'])}."
     if entry.get("simulated"):
         yield "- **Simulated** runs: a simulator's, not a GPU's."
-
-
-def _rate(rate: float | None) -> str:
-    return "closed population" if rate is None else f"rate {rate:g}"
-
-
-def _rule(entry: dict[str, Any]) -> Iterator[str]:
-    yield from ("", "### Rule", "")
-    for kind, note in (("runs", ""), ("reported", " (reported, changes no verdict)")):
-        for name, text in entry["rule"][kind].items():
-            yield f"- {code(name)}{note}: {code(' '.join(text.split()))}"
-    yield f"- each rate passes if {code(entry['rule']['rate'])}"
-
-
-def _rates(entry: dict[str, Any]) -> Iterator[str]:
-    yield from ("", "### Verdict by rate", "")
-    words = {True: "PASS", False: "FAIL", None: "NOT DECIDABLE"}
-    rows = [
-        [
-            _rate(r["rate"]),
-            words[r["decision"]["value"]],
-            markdown(r["decision"]["reason"]),
-            ", ".join(f"{code(name)} {count[0]}/{count[1]}" for name, count in r["counts"].items()),
-        ]
-        for r in entry["rates"]
-    ]
-    yield from _table(["rate", "verdict", "why not", "runs"], rows)
-
-
-def _runs(entry: dict[str, Any]) -> Iterator[str]:
-    yield from ("", f"### Runs, readings over the window {code(entry['judged_window'])}", "")
-    head = ["run", "attempt", "engine", "proof", "verdicts", *(label for _, label in _READINGS)]
-    yield from _table(head, [_run_row(entry, run) for run in entry["runs"]])
-    missing = entry["missing"]
-    yield from (
-        "",
-        f"Missing: {', '.join(code(path) for path in missing)}." if missing else "No registered run is missing.",
-    )
-
-
-def _run_row(entry: dict[str, Any], run: dict[str, Any]) -> list[str]:
-    if run["state"] != "complete":
-        return [code(run["path"]), "", "", f"**{run['state']}**", *[""] * (1 + len(_READINGS))]
-    engine = "**simulated**" if run["simulated"] else markdown(run["engine"] or "not said")
-    values = run["readings"].get(entry["judged_window"], {})
-    verdicts = ", ".join(f"{v['name']} {_WORDS[v['decision']['value']]}" for v in run["verdicts"])
-    return [
-        code(run["path"]),
-        str(run["attempt"]),
-        engine,
-        run["outcome"],
-        markdown(verdicts),
-        *(_number(values.get(name)) for name, _ in _READINGS),
-    ]
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.5g}"
-
-
-def _scores(entry: dict[str, Any]) -> Iterator[str]:
-    if not entry["scores"]:
-        return
-    yield from ("", "### Predictions, frozen with the registration", "")
-    rows = [
-        [
-            code(s["name"]),
-            f"{code(s['arm'])} {s['rate']:g}",
-            code(s["reading"]),
-            f"{s['predicted']:.5g} ± {s['relative_tolerance']:.0%}",
-            ", ".join(f"seed {seed}: {_number(value)}" for seed, value in s["measured"].items()),
-            f"{s['hits']} of {len(s['measured'])}",
-            markdown(s["source"]),
-        ]
-        for s in entry["scores"]
-    ]
-    yield from _table(["prediction", "arm, rate", "reading", "predicted", "measured", "hits", "source"], rows)
-
-
-def _attempts(entry: dict[str, Any]) -> Iterator[str]:
-    events: dict[str, int] = {}
-    for record in entry["attempts"]:
-        events[record["event"]] = events.get(record["event"], 0) + 1
-    yield from ("", "### Attempts", "")
-    yield "Every record found: " + (", ".join(f"{n} {event}" for event, n in sorted(events.items())) or "none") + "."
-    for r in entry["attempts"]:
-        if r["event"] == "abandoned" or r["late"]:
-            rate = "closed" if r["rate"] is None else f"{r['rate']:g}"
-            note = markdown(r["reason"] or "result pushed late")
-            yield f"- {r['event']}: {code(r['arm'])} {rate} seed {r['seed']}, attempt {r['attempt']}: {note}"
-
-
-def _checks(entry: dict[str, Any]) -> Iterator[str]:
-    yield from ("", "### Checks", "")
-    rows = [[code(check["name"]), _outcome(check), markdown(check["reason"])] for check in entry["check"]["children"]]
-    yield from _table(["check", "outcome", "reason"], rows)
-    unproven = [c for c in _leaves(entry["check"]) if c["outcome"] == "UNPROVABLE"]
-    yield from ("", "### What cannot be proven here", "")
-    yield f"- {markdown(entry['status']['name'])}, no more: {markdown(entry['status']['reason'])}."
-    for check in unproven:
-        yield f"- {code(check['name'])}: {markdown(check['reason'])}"
-
-
-def _outcome(check: dict[str, Any]) -> str:
-    word = check["outcome"] if check["outcome"] == "PROVEN" else f"**{check['outcome']}**"
-    return word if check["needed"] else f"{word} (not needed by the claim)"
-
-
-def _leaves(check: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if not check["children"]:
-        yield check
-    for child in check["children"]:
-        yield from _leaves(child)
-
-
-def _texts(entry: dict[str, Any]) -> Iterator[str]:
-    for name in ("blindness", "caveats", "notes", "deviations", "amendments"):
-        texts = entry.get(name)
-        texts = [texts] if isinstance(texts, str) else texts or []
-        if texts:
-            yield from ("", f"### {name.capitalize()}", "")
-            yield from (f"- {markdown(text)}" for text in texts)

@@ -22,21 +22,33 @@ NOMINAL_LAMBDA_REF_PER_S = 0.072
 
 @dataclass(frozen=True)
 class Predictor:
-    """A stated prediction of one reading; a run hits within the tolerance.
+    """A prediction of one reading; a run hits within the tolerance.
 
-    `value` is in the reading's unit, or in multiples of the reference value
-    `times`.
+    A `stated` one has its `value`, in the reading's unit or in multiples of
+    the reference value `times`. The other kinds are computed on the drawn
+    plans: `costs` says which costs model F takes; the fluid starts at
+    `all_miss_from_s` with `sessions_present`.
     """
 
     name: str
+    kind: str
     source: str
     arm: str
     rate: float
     window: str
     reading: str
-    value: float
-    times: str | None
     relative_tolerance: float
+    value: float | None = None
+    times: str | None = None
+    predictor_version: int | None = None
+    costs: str | None = None
+    all_miss_from_s: float | None = None
+    sessions_present: float | None = None
+
+    @property
+    def computed(self) -> bool:
+        """Whether `trapkit predict` evaluates it."""
+        return self.kind != "stated"
 
 
 @dataclass(frozen=True)
@@ -110,10 +122,7 @@ def build_draft(document: Document) -> Draft:
 
 
 def _predictor(source: dict[str, Any]) -> Predictor:
-    fields = {key: value for key, value in source.items() if key != "kind"}
-    fields.setdefault("times", None)
-    fields["rate"] = float(fields["rate"])
-    return Predictor(**fields)
+    return Predictor(**{**source, "rate": float(source["rate"])})
 
 
 def _design(source: dict[str, Any]) -> Design:

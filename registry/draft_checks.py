@@ -7,13 +7,18 @@ from typing import Any
 from modelf.cells import CELLS
 from registry.design import Design
 from registry.errors import DraftError, TrapError
+from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
 
 
 def problems_of(document: Document, design: Design) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
-    return [*_design_problems(document, design), *_reference_problems(document, design)]
+    return [
+        *_design_problems(document, design),
+        *_reference_problems(document, design),
+        *predictor_problems(document, design),
+    ]
 
 
 def _design_problems(document: Document, design: Design) -> list[TrapError]:
@@ -100,13 +105,6 @@ def _reference_problems(document: Document, design: Design) -> list[TrapError]:
                         remedy=f"one of: {', '.join(map(str, names))}",
                     )
                 )
-    names = [predictor["name"] for predictor in document.value["predictors"]]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            where = document.where(("predictors", index, "name"))
-            problems.append(
-                DraftError("two predictors share a name", where=where, value=name, remedy="name each differently")
-            )
     for section in ("runs", "reported"):
         for arm in document.value["rule"].get(section, {}):
             if arm not in arms:

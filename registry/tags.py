@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from registry.errors import TrapError
 from registry.ssh_signature import BEGIN
 
-_TAG = re.compile(r"reg/([a-z0-9-]{1,63})/v([1-9][0-9]{0,5})")
+_TAG = re.compile(r"(reg|pred)/([a-z0-9-]{1,63})/v([1-9][0-9]{0,5})")
 _DIGEST = re.compile(rb"^digest: sha256:([0-9a-f]{64})$", re.MULTILINE)
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -32,20 +32,21 @@ class TagObject:
     signature: bytes
 
 
-def parse_tag_name(name: str) -> tuple[str, int] | None:
-    """(id, version) of `reg/<id>/v<N>`, None for any other name."""
+def parse_tag_name(name: str, kind: str = "reg") -> tuple[str, int] | None:
+    """(id, version) of `<kind>/<id>/v<N>`, None for any other name; kinds are
+    `reg` for registrations and `pred` for predictions.
+    """
     match = _TAG.fullmatch(name)
-    return (match[1], int(match[2])) if match else None
+    return (match[2], int(match[3])) if match and match[1] == kind else None
 
 
 def tag_payload(commit: str, name: str, tagger: str, title: str, digest: str) -> bytes:
-    """The bytes of a registration tag, to be signed.
+    """The bytes of a registration's or its predictions' tag, to be signed.
 
     `tagger` is `Name <mail> seconds +0000`.
     """
     return (
-        f"object {commit}\ntype commit\ntag {name}\ntagger {tagger}\n\n"
-        f"Registration {name}: {title}\n\ndigest: sha256:{digest}\n"
+        f"object {commit}\ntype commit\ntag {name}\ntagger {tagger}\n\n{name}: {title}\n\ndigest: sha256:{digest}\n"
     ).encode()
 
 

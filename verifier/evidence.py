@@ -12,12 +12,14 @@ from pathlib import Path
 from registry.attempt_log import AttemptLog, read_log
 from registry.errors import StudyError, TrapError
 from registry.mirror import Mirror, mirror_of, run_git
+from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
 from registry.study import STUDY_FILE, StudySettings, parse_settings
 from registry.tags import TagObject, parse_tag, parse_tag_name
 from registry.witness.local import ARCHIVE, PushRow, live_log, parse_log, rows_of
 
 TAG_PREFIX = "refs/tags/"
+FOLDERS = {"reg": "registrations", "pred": "predictions"}
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,12 @@ class WitnessLog:
 
 @dataclass(frozen=True)
 class TagEvidence:
-    """All there is about one registration tag.
+    """All there is about one tag, of a registration or of predictions.
 
     `oid` is None where the tag is gone, `tag` None where it is no annotated
     tag (`problem` says what it is). `frozen` and `at_head` are the bytes of
-    the registration file in the tagged commit and at the study's head.
+    the tagged file in the tagged commit and at the study's head, read as
+    `registration` or `predictions`.
     """
 
     name: str
@@ -51,6 +54,7 @@ class TagEvidence:
     frozen: bytes | None
     at_head: bytes | None
     registration: Registration | None
+    predictions: Predictions | None
     rows: tuple[PushRow, ...]
 
 
@@ -62,6 +66,7 @@ class StudyEvidence:
     settings: StudySettings
     head: str
     tags: tuple[TagEvidence, ...]
+    predictions: tuple[TagEvidence, ...]
     log: AttemptLog
     witness: WitnessLog
 
@@ -79,7 +84,8 @@ def gather(root: Path) -> StudyEvidence:
             root=root,
             settings=settings,
             head=head,
-            tags=tuple(_tags(mirror, head, witness)),
+            tags=tuple(_tags(mirror, head, witness, "reg")),
+            predictions=tuple(_tags(mirror, head, witness, "pred")),
             log=read_log(mirror, settings.remote),
             witness=witness,
         )
@@ -101,54 +107,64 @@ def _witness_log(mirror: Mirror, head: str, root: Path, remote: str) -> WitnessL
     return WitnessLog(tuple(rows), "the author's machine", problem)
 
 
-def _tags(mirror: Mirror, head: str, witness: WitnessLog) -> list[TagEvidence]:
-    refs = mirror.refs()
+def _tags(mirror: Mirror, head: str, witness: WitnessLog, kind: str) -> list[TagEvidence]:
+    """Every tag of a kind that the refs, the witness or the head's files name."""
+    refs, folder = mirror.refs(), FOLDERS[kind]
     names = {ref.removeprefix(TAG_PREFIX) for ref in refs if ref.startswith(TAG_PREFIX)}
     names |= {row.ref.removeprefix(TAG_PREFIX) for row in witness.rows if row.ref.startswith(TAG_PREFIX)}
-    for path in mirror.list_files(head, "registrations"):
-        identity, _, version = path.removeprefix("registrations/").removesuffix(".json").rpartition(".v")
-        names.add(f"reg/{identity}/v{version}")
-    found = [(parsed, name) for name in names if (parsed := parse_tag_name(name))]
-    return [_tag(mirror, head, refs, name, *parsed, witness) for parsed, name in sorted(found)]
+    for path in mirror.list_files(head, folder):
+        identity, _, version = path.removeprefix(f"{folder}/").removesuffix(".json").rpartition(".v")
+        names.add(f"{kind}/{identity}/v{version}")
+    found = sorted((*parsed, name) for name in names if (parsed := parse_tag_name(name, kind)))
+    return [
+        _tag(mirror, refs.get(TAG_PREFIX + name, (None, "missing")), head, identity, version, name, witness)
+        for identity, version, name in found
+    ]
 
 
 def _tag(
     mirror: Mirror,
+    ref: tuple[str | None, str],
     head: str,
-    refs: dict[str, tuple[str, str]],
-    name: str,
     identity: str,
     version: int,
+    name: str,
     witness: WitnessLog,
 ) -> TagEvidence:
-    path = f"registrations/{identity}.v{version}.json"
-    oid, kind = refs.get(TAG_PREFIX + name, (None, "missing"))
-    tag, problem = None, None
-    if oid is None:
-        problem = "the tag is not in the repository"
-    elif kind != "tag":
-        problem = "a lightweight tag, not a tag object"
-    else:
-        try:
-            tag = parse_tag(mirror.object_bytes(oid, "tag") or b"")
-        except TrapError as error:
-            problem = error.what
+    path = f"{FOLDERS[name.partition('/')[0]]}/{identity}.v{version}.json"
+    tag, problem = _tag_object(mirror, *ref)
     frozen = mirror.blob(tag.commit, path) if tag else None
-    registration = None
+    registration, predictions = None, None
     if frozen is not None:
         try:
-            registration = read_registration(frozen, path)
+            if name.startswith("reg/"):
+                registration = read_registration(frozen, path)
+            else:
+                predictions = read_predictions(frozen, path)
         except TrapError as error:
             problem = error.diagnostics()
     return TagEvidence(
-        name,
-        identity,
-        version,
-        oid,
-        tag,
-        problem,
-        frozen,
-        mirror.blob(head, path),
-        registration,
-        tuple(rows_of(witness.rows, TAG_PREFIX + name)),
+        name=name,
+        id=identity,
+        version=version,
+        oid=ref[0],
+        tag=tag,
+        problem=problem,
+        frozen=frozen,
+        at_head=mirror.blob(head, path),
+        registration=registration,
+        predictions=predictions,
+        rows=tuple(rows_of(witness.rows, TAG_PREFIX + name)),
     )
+
+
+def _tag_object(mirror: Mirror, oid: str | None, kind: str) -> tuple[TagObject | None, str | None]:
+    """The annotated tag, or what stands in its place."""
+    if oid is None:
+        return None, "the tag is not in the repository"
+    if kind != "tag":
+        return None, "a lightweight tag, not a tag object"
+    try:
+        return parse_tag(mirror.object_bytes(oid, "tag") or b""), None
+    except TrapError as error:
+        return None, error.what

@@ -1,4 +1,4 @@
-"""Assembles the proofs of a study: one a registration tag, checks nested.
+"""The proof of a registration tag, its checks nested.
 
 Order of trust: the tag and its registration, the witness, the beacon, the
 readings' version, the calibration, the attempts log, then run by run. A later
@@ -13,12 +13,13 @@ from pathlib import Path
 from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
 from registry.beacon import BeaconValue
 from registry.design import RunId
+from registry.predictions import Values
 from registry.registration import Registration
 from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
-from verifier.reexecution import Job, Rerun, rerun
+from verifier.reexecution import Rerun
 from verifier.registration_checks import (
     beacon_of,
     check_beacon,
@@ -29,52 +30,15 @@ from verifier.registration_checks import (
     check_tag,
     check_unchanged,
 )
-from verifier.report import Proof, StudyReport
-from verifier.run_report import RunReport, deciding, report_run
+from verifier.report import Proof
+from verifier.run_report import RunReport, report_run
 from verifier.scores import score
 from verifier.status import derive_status
 from verifier.verdict import overall_verdict, rate_verdicts
 
 
-def verify_study(
-    evidence: StudyEvidence, runs: Path, only: str | None = None, trusted_keys: tuple[str, ...] = ()
-) -> StudyReport:
-    """Verify every registration of a study, or `only` one id and what it
-    quotes. `runs` is the folder of run files.
-    """
-    tags = _in_order(_selected(evidence.tags, only))
-    jobs, places = _jobs(tags, evidence, runs)
-    proofs: dict[str, Proof] = {}
-    with rerun(jobs) as executions:
-        for tag in tags:
-            proofs[tag.name] = _prove(tag, evidence, runs, trusted_keys, proofs, executions, places)
-    return StudyReport(
-        study=evidence.settings.name,
-        head=evidence.head,
-        proofs=[proofs[tag.name] for tag in sorted(tags, key=lambda t: (t.id, t.version))],
-        witness_source=evidence.witness.source,
-        log_problems=(*evidence.log.problems, *_orphans(evidence)),
-        exploratory=_exploratory(runs),
-    )
-
-
-def _selected(tags: tuple[TagEvidence, ...], only: str | None) -> list[TagEvidence]:
-    if only is None:
-        return list(tags)
-    quoted = {
-        tag.registration.calibration.registration
-        for tag in tags
-        if tag.id == only and tag.registration and tag.registration.calibration
-    }
-    return [tag for tag in tags if tag.id == only or tag.id in quoted]
-
-
-def _in_order(tags: list[TagEvidence]) -> list[TagEvidence]:
-    """What others quote comes first."""
-    return sorted(tags, key=lambda t: (bool(t.registration and t.registration.calibration), t.id, t.version))
-
-
-def _by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
+def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
+    """The attempts of one registration, by run, in log order."""
     found: dict[RunId, list[AttemptRecord]] = defaultdict(list)
     digest = tag.registration.digest if tag.registration else None
     for record in log.of(tag.id, tag.version):
@@ -83,29 +47,12 @@ def _by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord
     return found
 
 
-def _jobs(
-    tags: list[TagEvidence], evidence: StudyEvidence, runs: Path
-) -> tuple[list[Job], dict[tuple[str, RunId], int]]:
-    """Every decided simulated run, as jobs to execute again."""
-    jobs: list[Job] = []
-    places: dict[tuple[str, RunId], int] = {}
-    for tag in tags:
-        beacon = beacon_of(tag, evidence.witness)
-        if tag.registration is None or not runs.is_dir() or not _drawable(tag.registration, beacon):
-            continue
-        for run, records in _by_run(evidence.log, tag).items():
-            if deciding(records) and run in tag.registration.draft.design.run_ids():
-                places[tag.name, run] = len(jobs)
-                assert tag.frozen is not None
-                jobs.append(Job(tag.frozen, run, tag.registration.plan_key(run.seed, beacon)))
-    return jobs, places
-
-
-def _drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
+def drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
+    """Whether the registration's plans exist."""
     return beacon is not None or registration.draft.design.seeds.binding == "literal"
 
 
-def _prove(
+def prove_registration(
     tag: TagEvidence,
     evidence: StudyEvidence,
     runs: Path,
@@ -114,6 +61,7 @@ def _prove(
     executions: Rerun,
     places: dict[tuple[str, RunId], int],
 ) -> Proof:
+    """The proof of one registration; `earlier` holds those that it quotes."""
     beacon = beacon_of(tag, evidence.witness)
     checks = [
         check_tag(tag),
@@ -123,7 +71,7 @@ def _prove(
         check_push(tag, evidence.witness),
         check_beacon(tag, beacon),
     ]
-    records = _by_run(evidence.log, tag)
+    records = records_by_run(evidence.log, tag)
     proof = Proof(
         tag=tag.name,
         registration=tag.registration,
@@ -136,11 +84,11 @@ def _prove(
     if tag.registration is not None:
         readings = check_readings(tag.registration)
         checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence, tag)]
-        if _drawable(tag.registration, beacon):
+        if drawable(tag.registration, beacon):
             decidable = readings.outcome is Outcome.PROVEN
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
             checks += _run_checks(proof.runs)
-            _judge(proof, tag.registration)
+            _judge(proof, tag.registration, frozen_predictions(evidence, tag))
         else:
             proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
     proof.check = group(tag.name, checks, "every check holds")
@@ -220,24 +168,19 @@ def _check_shared(reports: list[RunReport]) -> Check:
     return proven("runs_distinct", "no run has another's latencies")
 
 
-def _judge(proof: Proof, registration: Registration) -> None:
+def frozen_predictions(evidence: StudyEvidence, tag: TagEvidence) -> Values:
+    """The values frozen under the registration's prediction tag, if any."""
+    for other in evidence.predictions:
+        predictions = other.predictions
+        if predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
+            return predictions.values
+    return {}
+
+
+def _judge(proof: Proof, registration: Registration, frozen: Values) -> None:
     complete = [run for run in proof.runs if run.state == "complete" and run.readings]
     verdicts = {run.run: run.verdicts for run in complete if run.verdicts}
     unavailable = [run.run for run in proof.runs if run.state == "unavailable"]
     proof.rates = rate_verdicts(registration, verdicts, unavailable)
     proof.verdict = overall_verdict(proof.rates)
-    proof.scores = score(registration, {run.run: run.readings for run in complete})
-
-
-def _orphans(evidence: StudyEvidence) -> list[str]:
-    """Attempt records of registrations that are not in the repository."""
-    known = {(tag.id, tag.version) for tag in evidence.tags}
-    strays = {(r.registration, r.version) for r in evidence.log.records} - known
-    return [
-        f"attempts of reg/{identity}/v{version} are logged, and it has no tag" for identity, version in sorted(strays)
-    ]
-
-
-def _exploratory(runs: Path) -> list[str]:
-    folder = runs / "exploratory"
-    return sorted(str(p.parent.relative_to(folder)) for p in folder.glob("*/*/*/*/attempt-*/run.json"))
+    proof.scores = score(registration, {run.run: run.readings for run in complete}, frozen)

@@ -72,14 +72,18 @@ def check_frozen(evidence: TagEvidence) -> Check:
 
 def check_unchanged(evidence: TagEvidence) -> Check:
     """Check 4."""
-    name = "registration_unchanged"
+    name = "unchanged_at_head"
     if evidence.frozen is None:
-        return unprovable(name, "there is no frozen registration to compare with")
+        return unprovable(name, "there is no frozen file to compare with")
     if evidence.at_head is None:
-        return refuted(name, "the registration was removed at the study's head")
+        return refuted(name, f"the {_noun(evidence)} was removed at the study's head")
     if evidence.at_head != evidence.frozen:
-        return refuted(name, "the registration at the study's head differs from the tagged one")
+        return refuted(name, f"the {_noun(evidence)} at the study's head differs from the tagged one")
     return proven(name, "the file at the head is the tagged one")
+
+
+def _noun(evidence: TagEvidence) -> str:
+    return "registration" if evidence.name.startswith("reg/") else "prediction file"
 
 
 def check_push(evidence: TagEvidence, witness: WitnessLog) -> Check:

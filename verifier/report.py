@@ -21,7 +21,10 @@ from verifier.verdict import OverallVerdict, RateVerdict
 
 @dataclass
 class Proof:
-    """One proof: a registration tag with its checks nested."""
+    """One proof: a tag of a registration or (`kind` predictions) of its
+    predictions, with its checks nested. Runs, rates, scores and attempts are
+    the registration's.
+    """
 
     tag: str
     registration: Registration | None
@@ -29,6 +32,7 @@ class Proof:
     status: Status
     push: PushRow | None
     beacon: BeaconValue | None
+    kind: str = "registration"
     runs: list[RunReport] = field(default_factory=list)
     rates: list[RateVerdict] = field(default_factory=list)
     verdict: OverallVerdict = field(default_factory=lambda: OverallVerdict(None, "NOT DECIDABLE"))
@@ -58,7 +62,8 @@ class Proof:
     @property
     def incomplete(self) -> bool:
         """No failure shown, but something is missing or not decidable."""
-        return self.check.outcome is Outcome.UNPROVABLE or bool(self.missing) or self.verdict.value is None
+        undecided = self.kind == "registration" and (bool(self.missing) or self.verdict.value is None)
+        return self.check.outcome is Outcome.UNPROVABLE or undecided
 
 
 @dataclass
@@ -110,6 +115,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
     registration = proof.registration
     return {
         "tag": proof.tag,
+        "kind": proof.kind,
         "title": registration.draft.title if registration else None,
         "question": registration.draft.question if registration else None,
         "digest": registration.digest if registration else None,

@@ -1,4 +1,4 @@
-"""Frozen predictions against recomputed readings. Scores change no verdict."""
+"""Predictions against recomputed readings. Scores change no verdict."""
 
 from __future__ import annotations
 
@@ -8,52 +8,74 @@ from dataclasses import dataclass
 
 from registry.design import RunId
 from registry.draft import Predictor
+from registry.predictions import Values
 from registry.registration import Registration
+from verifier.predictors import predicted_runs
 from verifier.verdict import Readings
 
 
 @dataclass(frozen=True)
 class Score:
-    """One predictor: its value in the reading's unit, the readings by seed,
-    and how many of them lie within the tolerance.
+    """One predictor: predicted and measured values by seed, and how many
+    measured ones lie within the tolerance. A computed predictor has no
+    prediction (and no hit) where none was frozen before the runs.
     """
 
     name: str
+    kind: str
     source: str
     arm: str
     rate: float
     reading: str
-    predicted: float
     relative_tolerance: float
+    predicted: dict[int, float]
     measured: dict[int, float]
     hits: int
 
 
-def score(registration: Registration, readings: Mapping[RunId, Readings]) -> list[Score]:
-    """Every predictor scored over the runs that exist."""
-    return [_score(registration, predictor, readings) for predictor in registration.draft.predictors]
+def score(registration: Registration, readings: Mapping[RunId, Readings], frozen: Values) -> list[Score]:
+    """Every predictor scored over the runs that exist; `frozen` holds the
+    values of the computed ones, from their own tag.
+    """
+    return [_score(registration, predictor, readings, frozen) for predictor in registration.draft.predictors]
 
 
-def _score(registration: Registration, predictor: Predictor, readings: Mapping[RunId, Readings]) -> Score:
+def _score(
+    registration: Registration, predictor: Predictor, readings: Mapping[RunId, Readings], frozen: Values
+) -> Score:
+    predicted: dict[int, float] = {}
     measured: dict[int, float] = {}
-    predicted = predictor.value
-    for run in registration.draft.design.run_ids():
-        if (run.arm, run.rate) != (predictor.arm, predictor.rate):
-            continue
-        if predictor.times:
-            predicted = predictor.value * registration.references(run)[predictor.times]
+    for run in predicted_runs(registration, predictor):
+        value = _predicted(registration, predictor, run, frozen)
+        if value is not None:
+            predicted[run.seed] = value
         if run in readings:
             measured[run.seed] = readings[run][predictor.window][predictor.reading]
-    allowed = predictor.relative_tolerance * abs(predicted)
-    hits = sum(1 for x in measured.values() if math.isfinite(x) and abs(x - predicted) <= allowed)
+    hits = sum(
+        _hit(predicted[seed], value, predictor.relative_tolerance)
+        for seed, value in measured.items()
+        if seed in predicted
+    )
     return Score(
         predictor.name,
+        predictor.kind,
         predictor.source,
         predictor.arm,
         predictor.rate,
         f"{predictor.window}.{predictor.reading}",
-        predicted,
         predictor.relative_tolerance,
+        predicted,
         measured,
         hits,
     )
+
+
+def _predicted(registration: Registration, predictor: Predictor, run: RunId, frozen: Values) -> float | None:
+    if predictor.computed:
+        return frozen.get((predictor.name, run))
+    assert predictor.value is not None
+    return predictor.value * (registration.references(run)[predictor.times] if predictor.times else 1.0)
+
+
+def _hit(predicted: float, measured: float, tolerance: float) -> bool:
+    return math.isfinite(measured) and abs(measured - predicted) <= tolerance * abs(predicted)

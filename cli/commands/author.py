@@ -1,4 +1,4 @@
-"""Commands of an author: register, rehearse, draw, run."""
+"""Commands of an author: register, rehearse, draw, predict, run."""
 
 from __future__ import annotations
 
@@ -68,6 +68,26 @@ def draw(identity: Identity) -> None:
         draw_plans(study, repository, latest(repository, identity), console)
 
 
+def predict(identity: Identity) -> None:
+    """Evaluate a registration's predictors on its drawn plans, and push them.
+
+    They are frozen under pred/<id>/v<N> before any run; `run` does this by
+    itself where it has not been done.
+
+    Example: trapkit predict e2
+    """
+    from cli.render.progress import Console
+    from cli.workflows.predict import predict as predict_plans
+    from cli.workflows.registered import latest
+    from registry.study import open_repository, open_study
+
+    study = open_study(Path())
+    repository = open_repository(study)
+    with Console() as console:
+        predict_plans(study, repository, latest(repository, identity), console)
+    print(f"next: trapkit run {identity}")
+
+
 def run(
     identity: Annotated[
         str, typer.Argument(metavar="ID", help="The registration's id; with --exploratory also a FILE.")
@@ -111,5 +131,5 @@ def run(
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    for command in (register, rehearse, draw, run):
+    for command in (register, rehearse, draw, predict, run):
         app.command()(command)

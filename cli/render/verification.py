@@ -41,7 +41,10 @@ def verification_text(report: StudyReport) -> str:
 def proof_text(proof: Proof) -> str:
     """One proof: status, verdicts, runs, problems."""
     title = plain(proof.registration.draft.title) if proof.registration else "unreadable"
-    lines = [f"{proof.tag}  {title}", f"  proof {_word(proof)} · verdict {proof.verdict.words}"]
+    if proof.kind == "predictions":
+        title = f"predictions for: {title}"
+    verdict = f" · verdict {proof.verdict.words}" if proof.kind == "registration" else ""
+    lines = [f"{proof.tag}  {title}", f"  proof {_word(proof)}{verdict}"]
     lines.append(f"  claim {proof.claim} · status {proof.status.name}: {proof.status.reason}")
     if proof.push:
         drawn = f", beacon {proof.beacon.signature[:12]}… after it" if proof.beacon else ""
@@ -96,8 +99,10 @@ def verdict_words(run: RunReport) -> str:
 def _score_lines(proof: Proof) -> Iterator[str]:
     for score in proof.scores:
         measured = ", ".join(number(value) for value in score.measured.values()) or "no runs"
+        values = list(dict.fromkeys(score.predicted.values()))
+        predicted = ", ".join(map(number, values)) or "not frozen before the runs:"
         yield (
-            f"  prediction {score.name}: {number(score.predicted)} ± {score.relative_tolerance:.0%}; "
+            f"  prediction {score.name} ({score.kind}): {predicted} ± {score.relative_tolerance:.0%}; "
             f"measured {measured}; {score.hits} of {len(score.measured)} hit"
         )
 

@@ -7,7 +7,6 @@ from importlib import resources
 from pathlib import Path
 
 import git
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.draw import draw
@@ -21,16 +20,15 @@ from cli.workflows.registered import (
 from cli.workflows.rehearse import rehearse
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
+from cli.workflows.tagging import FrozenFile, push_frozen, signing_key
 from cli.workflows.verify import verify
 from modelf.cells import CELLS
 from registry.draft import Draft, load_draft
 from registry.errors import RegistrationError, StudyError
-from registry.publish import advance, identity, publish, push, write_blob, write_commit
+from registry.publish import publish
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, freeze, read_registration
-from registry.ssh_signature import default_key_path, load_key, public_text, sign
 from registry.study import Study, open_repository
-from registry.tags import tag_payload
 from registry.witness.local import LocalBeacon
 from verifier.calibration_checks import quote
 from verifier.golden import golden_digest
@@ -62,7 +60,7 @@ def register(study: Study, file: Path, reporter: Reporter, *, wait: bool = True)
 
 def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: Reporter, *, wait: bool) -> Outcome:
     """Register a loaded draft whose file is committed."""
-    _signing_key(study)
+    signing_key(study)
     existing = versions(repository, draft.id)
     _check_remote_known(repository, study, draft.id, existing)
     if existing and existing[-1].registration.draft_sha256 == draft.sha256:
@@ -133,30 +131,17 @@ def _check_remote_known(repository: git.Repo, study: Study, identity: str, exist
         )
 
 
-def _signing_key(study: Study) -> Ed25519PrivateKey:
-    """The study's private key; StudyError where it is missing or another's."""
-    key = load_key(default_key_path())
-    if public_text(key) != study.settings.signing_key:
-        raise StudyError(
-            "the signing key is not the study's",
-            where=str(default_key_path()),
-            value=public_text(key),
-            remedy="set TRAP_SIGNING_KEY to the key of study.yaml",
-        )
-    return key
-
-
 def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
     registration = read_registration(data, "the new registration")
-    head = repository.head.commit.hexsha
-    again = f"trapkit register rules/{registration.id}.yaml"
-    commit = write_commit(repository, head, {registration.file: data}, f"Register {registration.tag}")
-    payload = tag_payload(commit, registration.tag, identity(repository), registration.draft.title, registration.digest)
-    tag_object = write_blob(repository, payload + sign(_signing_key(study), payload), "tag")
-    refs = [f"{commit}:refs/heads/{study.settings.branch}", f"{tag_object}:refs/tags/{registration.tag}"]
-    push(repository, study.settings.remote, refs, again)
-    repository.git.update_ref(f"refs/tags/{registration.tag}", tag_object)
-    advance(repository, commit, [registration.file])
+    frozen = FrozenFile(
+        registration.file,
+        data,
+        registration.digest,
+        registration.tag,
+        registration.draft.title,
+        f"trapkit register rules/{registration.id}.yaml",
+    )
+    tag_object = push_frozen(study, repository, frozen)
     return Registered(registration, tag_object, data)
 
 

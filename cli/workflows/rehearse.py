@@ -94,14 +94,15 @@ def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPro
 
 
 @lru_cache(maxsize=8)
-def _read(data: bytes) -> Registration:
+def read_cached(data: bytes) -> Registration:
+    """A registration from its frozen bytes, read once a process."""
     return read_registration(data, "rehearsal")
 
 
 def rehearse_run(order: tuple[bytes, RunId]) -> Readings:
     """One literal-seed run, simulated and read; runs in a worker process."""
     data, run = order
-    registration = _read(data)
+    registration = read_cached(data)
     design = registration.draft.design
     plan = make_plan(plan_key("", 0, "", run.seed), design, design.arm(run.arm), registration.lambda_per_s(run))
     tables = simulate(plan, design.arm(run.arm), registration.cell)
@@ -113,7 +114,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a draft over `seeds` literal seeds, in parallel over cores."""
     data = provisional(draft, calibration)
-    registration = _read(data)
+    registration = read_cached(data)
     check_can_run(registration)
     numbers = tuple(range(first_seed, first_seed + seeds))
     design = draft.design

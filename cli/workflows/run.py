@@ -14,6 +14,7 @@ import git
 
 from artifacts.attempt import attempt_folder, is_complete
 from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
+from cli.workflows.predict import is_predicted, predict
 from cli.workflows.registered import Registered, archive_witness, check_pushed, drawn_value
 from cli.workflows.reporter import Reporter
 from registry.attempt_log import AttemptRecord, append
@@ -25,6 +26,7 @@ from registry.registration import Registration
 from registry.study import Study
 from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute
+from verifier.predictors import computed
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def run_registration(
         records = records_of(repository, study, registration)
         settle_earlier(study, repository, registration, records, reporter)
         records = records_of(repository, study, registration)
+        if computed(registration) and not any(records.values()) and not is_predicted(repository, registration):
+            predict(study, repository, registered, reporter)
         missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
         failures: tuple[str, ...] = ()
         if missing:

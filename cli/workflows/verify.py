@@ -7,8 +7,8 @@ from pathlib import Path
 from registry.errors import RecordError, RegistrationError
 from registry.study import find_root
 from verifier.evidence import StudyEvidence, gather
-from verifier.proof import verify_study
 from verifier.report import StudyReport
+from verifier.verification import verify_study
 
 
 def verify(start: Path, only: str | None = None, runs: Path | None = None) -> tuple[StudyReport, StudyEvidence]:

@@ -15,7 +15,7 @@ import pytest
 from registry.errors import CapExceeded
 from tests.support import SMALL_CALIBRATION, Result, command, commit_file, copy_study, empty_study, git
 from verifier.evidence import gather
-from verifier.proof import verify_study
+from verifier.verification import verify_study
 
 RULE = "rules/all-miss-small.yaml"
 AUTHOR = (

@@ -22,9 +22,9 @@ from registry.registration import Registration
 from runners.simulated.run import simulate
 from verifier.check import Outcome
 from verifier.evidence import StudyEvidence, gather
-from verifier.proof import verify_study
 from verifier.registration_checks import beacon_of
 from verifier.report import StudyReport
+from verifier.verification import verify_study
 
 BURST = RunId("BURST", 1.35, 0)
 CAPPED = RunId("CAPPED", 1.35, 0)

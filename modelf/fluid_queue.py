@@ -1,0 +1,172 @@
+"""The queue of the fluid server: knots of one orbit, cycle after cycle.
+
+The scheme is told in `modelf.fluid`. All here is on the server's clock, on
+which it does one second of work a second while anything is pending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modelf.fluid_inflow import Inflow
+from modelf.fluid_inputs import Vector
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where knots are wanted: clock times, ascending, and the origin of what
+    enters there; shape (n,). `load[i]` is the work that enters between nodes
+    i - 1 and i, with all turns to come, per second; inf at a point mass.
+    """
+
+    clock: Vector
+    origin: Vector
+    load: Vector
+
+    @classmethod
+    def at(cls, clock: Vector, origin: Vector, work_entered: Vector) -> Nodes:
+        """Nodes with the loads that follow from the work entered by each."""
+        gaps, work = np.diff(clock), np.diff(work_entered)
+        load = np.divide(work, gaps, out=np.where(work > 0, np.inf, 0.0), where=gaps > 0)
+        return cls(clock, origin, np.concatenate([[0.0], load]))
+
+
+class FluidQueue:
+    """Knots (clock, origins by generation, work joined, work served) so far.
+
+    `origins[i, g]`: the origin of what joins at knot i after g passes; what
+    completes there as generation g is `origins[i, g + 1]`. `pending[g, k]`:
+    the start's mass that joins after g passes as turn k + 1; its origins are
+    0 to 1.
+    """
+
+    def __init__(self, inflow: Inflow, turn_costs: Vector, pending: Vector) -> None:
+        self._inflow, self._costs = inflow, turn_costs
+        self._pending, self._pending_mass = pending, pending.sum(axis=1)
+        self._pending_work = float(pending.sum(axis=0) @ turn_costs)
+        self._entry_work = inflow.work_entered(turn_costs)
+        self._size = self._tail = 0
+        self._clock, self._joined, self._served = np.empty(0), np.empty(0), np.empty(0)
+        self._origins = np.empty((0, len(turn_costs) + 1))
+
+    def joined(self, origins: Vector) -> Vector:
+        """Mass joined by turn, shape (n, K), for the origins of what has
+        joined after 0 .. K - 1 passes.
+        """
+        masses = self._inflow.reaching(origins)
+        if self._pending_mass[0]:
+            masses += np.clip(origins, 0.0, 1.0) @ self._pending
+        return masses
+
+    def entered(self, origin: Vector) -> Vector:
+        """Sessions entered by each origin, those of the start among them."""
+        return self._curve(origin, self._inflow.entered, self._pending_mass[0])
+
+    def work_entered(self, origin: Vector) -> Vector:
+        """Work of all turns of the sessions entered by each origin."""
+        return self._curve(origin, self._entry_work, self._pending_work)
+
+    def knots(self) -> tuple[Vector, Vector, Vector, Vector]:
+        """Clock (n,), origins (n, K + 1), work joined and work served (n,)."""
+        kept = slice(1, self._size)
+        return self._clock[kept], self._origins[kept], self._joined[kept], self._served[kept]
+
+    def run(self, nodes: Nodes, least: float) -> None:
+        """All knots from the first node to the last. At a load above 0.99 a
+        cycle shorter than `least` is waited out, else one of `least` / 4096:
+        near a load of 1 a short queue would cycle without end.
+        """
+        turns = len(self._costs)
+        self._append(np.zeros(1), np.zeros((1, turns + 1)), np.zeros(1))
+        self._append(np.zeros(1), np.eye(1, turns + 1), np.zeros(1))
+        overloaded = np.flatnonzero(nodes.load > 1 + 1e-12)
+        due = 1
+        while due < len(nodes.clock):
+            now, pending = self._now(), self._waiting()
+            ahead = nodes.clock[due] - now
+            if pending <= 0 < ahead and nodes.load[due] <= 1 + 1e-12:
+                place = int(np.searchsorted(overloaded, due))
+                end = int(overloaded[place]) if place < len(overloaded) else len(nodes.clock)
+                self._idle(nodes.clock[due:end], nodes.origin[due:end])
+                due = end
+            elif ahead <= pending:
+                end = max(due + 1, int(np.searchsorted(nodes.clock, now + pending, side="right")))
+                self._busy(nodes.clock[due:end], nodes.origin[due:end])
+                due = end
+            else:
+                due += self._short(nodes, due, least if nodes.load[due] > 0.99 else least / 4096)
+
+    def _now(self) -> float:
+        return float(self._clock[self._size - 1])
+
+    def _waiting(self) -> float:
+        return float(self._joined[self._size - 1] - self._served[self._size - 1])
+
+    def _curve(self, origin: Vector, arrived: Vector, pending: float) -> Vector:
+        mass = np.interp(origin, self._inflow.origin, arrived)
+        return np.asarray(mass + np.clip(origin, 0.0, 1.0) * pending)
+
+    def _short(self, nodes: Nodes, due: int, least: float) -> int:
+        """One knot on the way to node `due`, where the queue runs out before
+        it: the end of all work, or of this cycle. 1 where that is the node.
+        """
+        last, now, load = self._size - 1, self._now(), float(nodes.load[due])
+        ahead = float(nodes.clock[due]) - now
+        entered = self._origins[last, :1]
+        left = max(float(self.work_entered(entered)[0] - self._served[last]), 0.0)
+        empties = load < 1 and left <= ahead * (1 - load)
+        step = left / (1 - load) if empties else max(self._waiting(), least)
+        if step >= ahead:
+            self._busy(nodes.clock[due : due + 1], nodes.origin[due : due + 1])
+            return 1
+        origin = entered + step / ahead * (nodes.origin[due] - entered)
+        clock = np.array([now + step])
+        if empties:
+            self._idle(clock, origin)
+        else:
+            self._busy(clock, origin)
+        return 0
+
+    def _idle(self, clock: Vector, origin: Vector) -> None:
+        """Nothing waits at these knots: all that entered is served."""
+        everywhere = np.repeat(origin[:, None], len(self._costs) + 1, axis=1)
+        self._append(clock, everywhere, None)
+
+    def _busy(self, clock: Vector, origin: Vector) -> None:
+        """Knots of one cycle: what completes by them has joined before."""
+        last = self._size - 1
+        served = np.minimum(self._served[last] + (clock - self._clock[last]), self._joined[last])
+        joined = self._joined[self._tail : self._size]
+        after = np.clip(np.searchsorted(joined, served, side="right"), 1, len(joined) - 1)
+        low, high = joined[after - 1], joined[after]
+        share = np.divide(served - low, high - low, out=np.ones_like(served), where=high > low)
+        after += self._tail
+        before = self._origins[after - 1, :-1]
+        origins = np.empty((len(clock), len(self._costs) + 1))
+        origins[:, 0] = origin
+        origins[:, 1:] = before + share[:, None] * (self._origins[after, :-1] - before)
+        self._tail = int(after[-1]) - 1
+        self._append(clock, origins, served)
+
+    def _append(self, clock: Vector, origins: Vector, served: Vector | None) -> None:
+        """New knots; served None: all that has joined."""
+        end = self._size + len(clock)
+        if end > len(self._clock):
+            room = max(2 * end, 1024)
+            self._clock, self._joined, self._served = (
+                np.concatenate([kept[: self._size], np.empty(room - self._size)])
+                for kept in (self._clock, self._joined, self._served)
+            )
+            self._origins = np.concatenate(
+                [self._origins[: self._size], np.empty((room - self._size, origins.shape[1]))]
+            )
+        joined = self.joined(origins[:, :-1]) @ self._costs
+        if self._size:
+            # Rounding must not unsort the work that later knots look up.
+            joined = np.maximum.accumulate(np.maximum(joined, self._joined[self._size - 1]))
+        new = slice(self._size, end)
+        self._clock[new], self._origins[new], self._joined[new] = clock, origins, joined
+        self._served[new] = joined if served is None else served
+        self._size = end
