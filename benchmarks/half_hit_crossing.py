@@ -5,7 +5,8 @@
 flag: the simulated crossings, against that file as it stands. Both sides share
 the step costs (first principles) and the workload; the simulator keeps its own
 cache, scheduler and batch. Nothing is fitted to either side. SIMULATED only:
-no engine was run.
+no engine was run. `--long` takes another, later window than the one fixed with
+the predictions: exploratory, to see what the start from nothing does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from registry.plan import MICROSECONDS, Plan, plan_key
 from runners.simulated.run import simulate
 
 PREDICTIONS = Path(__file__).with_name("half_hit_predictions.json")
-HORIZON_S, WINDOW_START_S = 6000.0, 1500.0
+WINDOW = (1500.0, 6000.0)
+LONG_WINDOW = (10_000.0, 30_000.0)
+HEAD = ["cell", "predicted", "fluid", "simulated", "by seed", "bracket", "hits there", "error", "fluid error"]
 SEEDS = (0, 1)
 WORKERS = 2
 QWEN, LLAMA = "Qwen2.5-7B-Instruct", "Llama-3.1-8B-Instruct"
@@ -104,7 +107,7 @@ def freeze() -> None:
         "what": "predicted 0.5-hit crossing of the closed population, sessions; n_half (with the demand-fluctuation "
         "layer) is the prediction that is scored",
         "frozen_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "to_be_run": {"horizon_s": HORIZON_S, "window_start_s": WINDOW_START_S, "literal_seeds": SEEDS},
+        "to_be_run": {"horizon_s": WINDOW[1], "window_start_s": WINDOW[0], "literal_seeds": SEEDS},
         "predictions": rows,
     }
     with PREDICTIONS.open("x", encoding="utf-8") as file:
@@ -112,17 +115,18 @@ def freeze() -> None:
         file.write("\n")
 
 
-def hit_fractions(setting: Setting, sessions: int) -> list[float]:
+def hit_fractions(setting: Setting, sessions: int, window: tuple[float, float]) -> list[float]:
     """Follow-ups in the window with their whole prefix cached, by seed."""
     workload, hits = setting.workload, []
+    start_s, end_s = window
     for seed in SEEDS:
-        plan = Plan(plan_key("", 0, "", seed), workload, round(HORIZON_S * MICROSECONDS), (), (), sessions)
+        plan = Plan(plan_key("", 0, "", seed), workload, round(end_s * MICROSECONDS), (), (), sessions)
         turns = simulate(plan, Arm("CLOSED", population=sessions), setting.cell)["turns"]
         done_s, turn, cached, prompt, reusable = (
             np.asarray(turns[name].to_numpy(zero_copy_only=False), dtype=np.float64)
             for name in ("done_s", "turn", "cached_tokens", "prompt_tokens", "reusable_tokens")
         )
-        counted = (turn >= 2) & (done_s >= WINDOW_START_S) & (done_s < HORIZON_S)
+        counted = (turn >= 2) & (done_s >= start_s) & (done_s < end_s)
         hits.append(float((cached >= np.minimum(reusable, prompt - 1))[counted].mean()))
     return hits
 
@@ -137,28 +141,31 @@ class Crossing:
     hits: tuple[float, float]
 
 
-def simulated_crossing(setting: Setting, predicted: float) -> Crossing:
+def simulated_crossing(setting: Setting, predicted: float, window: tuple[float, float]) -> Crossing:
     """Bracket the crossing, bisect to 1 session (2% of n where that is more),
     interpolate.
     """
+    at: dict[int, list[float]] = {}
+
+    def hit(sessions: int) -> float:
+        if sessions not in at:
+            at[sessions] = hit_fractions(setting, sessions, window)
+        return float(np.mean(at[sessions]))
+
     low, high = max(1, math.floor(0.7 * predicted)), math.ceil(1.4 * predicted)
-    at = {low: hit_fractions(setting, low), high: hit_fractions(setting, high)}
-    while np.mean(at[low]) < 0.5 and low > 1:
+    while hit(low) < 0.5 and low > 1:
         low = max(1, int(0.7 * low))
-        at[low] = hit_fractions(setting, low)
-    while np.mean(at[high]) >= 0.5:
+    while hit(high) >= 0.5:
         high = math.ceil(1.4 * high)
-        at[high] = hit_fractions(setting, high)
     while high - low > max(1, round(0.02 * predicted)):
         middle = (low + high) // 2
-        at[middle] = hit_fractions(setting, middle)
-        low, high = (middle, high) if np.mean(at[middle]) >= 0.5 else (low, middle)
-    lines = zip((np.mean(at[low]), *at[low]), (np.mean(at[high]), *at[high]), strict=True)
-    both, *each = (float(low + (high - low) * (a - 0.5) / (a - b)) for a, b in lines)
-    return Crossing(both, tuple(each), (low, high), (float(np.mean(at[low])), float(np.mean(at[high]))))
+        low, high = (middle, high) if hit(middle) >= 0.5 else (low, middle)
+    lines = zip((hit(low), *at[low]), (hit(high), *at[high]), strict=True)
+    both, *each = (low + (high - low) * (above - 0.5) / (above - under) for above, under in lines)
+    return Crossing(both, tuple(each), (low, high), (hit(low), hit(high)))
 
 
-def score() -> None:
+def score(window: tuple[float, float]) -> None:
     """Run the simulator against the frozen file and print the errors."""
     raw = PREDICTIONS.read_bytes()
     document = json.loads(raw)
@@ -168,43 +175,50 @@ def score() -> None:
     settings = [Setting(*(row[name] for name in names)) for row in rows]
     start = time.perf_counter()
     with ProcessPoolExecutor(WORKERS) as pool:
-        crossings = list(pool.map(simulated_crossing, settings, [row["n_half"] for row in rows]))
-    lines = [["cell", "predicted", "fluid", "simulated", "by seed", "bracket", "hits there", "error", "fluid error"]]
-    for setting, row, found in zip(settings, rows, crossings, strict=True):
-        lines.append(
-            [
-                setting.name,
-                f"{row['n_half']:.1f}",
-                f"{row['n_half_fluid']:.1f}",
-                f"{found.sessions:.1f}",
-                " ".join(f"{n:.1f}" for n in found.by_seed),
-                "{}-{}".format(*found.bracket),
-                "{:.2f} {:.2f}".format(*found.hits),
-                f"{row['n_half'] - found.sessions:+.1f}",
-                f"{row['n_half_fluid'] - found.sessions:+.1f}",
-            ]
-        )
-    print(table(lines, ""))
-    simulated = np.array([found.sessions for found in crossings])
-    for key, words in (("n_half", "with demand fluctuation"), ("n_half_fluid", "fluid")):
-        error = np.array([row[key] for row in rows]) - simulated
-        print(
-            f"{words}: mean absolute error {np.abs(error).mean():.2f} sessions "
-            f"({100 * (np.abs(error) / simulated).mean():.1f}%), mean {error.mean():+.2f}, worst {np.abs(error).max():.1f}"
-        )
+        found = list(pool.map(simulated_crossing, settings, [row["n_half"] for row in rows], [window] * len(rows)))
+    print(table([HEAD, *(_line(*parts) for parts in zip(settings, rows, found, strict=True))], ""))
+    for key, words in (("n_half", "with demand fluctuation (scored)"), ("n_half_fluid", "fluid")):
+        print(f"{words}: {_errors([row[key] for row in rows], [crossing.sessions for crossing in found])}")
     paper = published()["first_principles"]["half_hit_crossing_mean_error_sessions"]
     print(f"the paper, its own first-principles model against real engines: {paper} sessions on average")
-    print(f"SIMULATED engine, {len(rows)} cells, {time.perf_counter() - start:.0f} s")
+    print(f"SIMULATED, window {window[0]:g}-{window[1]:g} s, {time.perf_counter() - start:.0f} s of work")
+    if window != WINDOW:
+        print("EXPLORATORY: not the window that was fixed with the predictions")
+
+
+def _line(setting: Setting, row: dict[str, float], found: Crossing) -> list[str]:
+    return [
+        setting.name,
+        f"{row['n_half']:.1f}",
+        f"{row['n_half_fluid']:.1f}",
+        f"{found.sessions:.1f}",
+        " ".join(f"{sessions:.1f}" for sessions in found.by_seed),
+        "{}-{}".format(*found.bracket),
+        "{:.2f} {:.2f}".format(*found.hits),
+        f"{row['n_half'] - found.sessions:+.1f}",
+        f"{row['n_half_fluid'] - found.sessions:+.1f}",
+    ]
+
+
+def _errors(predicted: list[float], simulated: list[float]) -> str:
+    error = np.subtract(predicted, simulated)
+    share = 100 * float((np.abs(error) / simulated).mean())
+    return (
+        f"mean absolute error {np.abs(error).mean():.2f} sessions ({share:.1f}%), "
+        f"mean {error.mean():+.2f}, worst {np.abs(error).max():.1f}"
+    )
 
 
 def main() -> None:
     """Freeze the predictions, or score them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--freeze", action="store_true", help="write the predictions; no simulation")
-    if parser.parse_args().freeze:
+    parser.add_argument("--long", action="store_true", help="exploratory: a later and longer window")
+    arguments = parser.parse_args()
+    if arguments.freeze:
         freeze()
     else:
-        score()
+        score(LONG_WINDOW if arguments.long else WINDOW)
 
 
 if __name__ == "__main__":

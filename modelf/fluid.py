@@ -7,17 +7,18 @@ t + V(t) = t', and the mass of turn k joined by t' is what entered by the
 (k - 1)-fold pull-back of t' and has a turn k.
 
 The scheme carries these pull-backs ("origins", one a generation), not masses.
-At each time of a grid the work served is known while the server is busy; the
-work served is looked up in the work joined, and the origins of what completes
-are read off between the two knots around it, linearly. Everything joined in
-one cycle completes in the next, so a whole cycle of grid times is one array
-operation. Masses follow from origins exactly: sessions are conserved, and
-dW/dt = rho - 1 holds, to rounding, at any step; V and all else converge with
-the square of the step. A cycle shorter than a step is a step of its own, so
-the recursion is exact there. Where the work left ends within a step, the
-server falls idle at that very time; while idle, arrivals are served at once
-(or, at more than the server's rate, wait 1/256 step, which gives the
-positive work (F6) asks for).
+While the server is busy, the work it has served is known at any time; looked
+up in the work joined, it says when what now completes has joined, and so
+gives all origins. Everything joined in one cycle completes in the next, so a
+whole cycle of times is one array operation. All inputs being piecewise
+constant, V and the origins are piecewise linear, with bends at changes of
+the inputs and where these complete, cycle after cycle. Bends are knots, hence
+linear interpolation is exact, and the step sets only how densely the orbit is
+told, with three exceptions, first order in the step: where all work ends
+within a step, what is left of that step is told as one line (the time of
+emptying is exact); what enters an empty server at a load above 1 waits 1/256
+step, which gives the positive work (F6) asks for; at a load of 0.99 to 1 a
+cycle shorter than that is taken for empty.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class FluidOrbit:
     sessions present. `present`, `entered`, `completed` (n,): sessions, those
     that were present at the start among the entered. `joined`, `served`
     (n, K): turns k joined and served since the start. `joined_at_s` (n,):
-    when what completes now joined; NaN while the server is idle.
+    when what completes now joined; now, while nothing is pending.
     """
 
     time_s: Vector
@@ -102,10 +103,10 @@ def fluid_orbit(
         inflow = session_inflow(scenario.arrivals, turns.max_turns, since_s, until_s)
     queue = FluidQueue(inflow, costs, _generations(scenario.start.pending, survival))
     changes = [change for change in scenario.speed.changes_s if since_s < change < until_s]
-    grid = np.concatenate([np.arange(since_s, until_s, step_s), changes])
-    times, origins = inflow.nodes(np.unique(grid))
+    times, origins = inflow.nodes(np.concatenate([np.arange(since_s, until_s, step_s), changes]))
+    bend = np.isin(times, np.concatenate([inflow.time_s, changes]))
     clock = scenario.speed.integral(since_s, times)
-    queue.run(Nodes.at(clock, origins, queue.work_entered(origins)), least=step_s / 256)
+    queue.run(Nodes.at(clock, origins, bend, queue.work_entered(origins)), least=step_s / 256)
     return _orbit(queue, scenario)
 
 
@@ -140,7 +141,6 @@ def _orbit(queue: FluidQueue, scenario: Scenario) -> FluidOrbit:
     entered = queue.entered(origins[:, 0])
     present = joined.sum(axis=1) - served.sum(axis=1)
     pending = work_joined - work_served
-    joined_at = np.interp(work_served, work_joined, time_s)
     return FluidOrbit(
         time_s=time_s,
         gap_s=speed.when(since_s, clock + pending) - time_s,
@@ -151,5 +151,5 @@ def _orbit(queue: FluidQueue, scenario: Scenario) -> FluidOrbit:
         completed=served.sum(axis=1) - (joined.sum(axis=1) - entered),
         joined=joined,
         served=served,
-        joined_at_s=joined_at,
+        joined_at_s=np.minimum(np.interp(work_served, work_joined, time_s), time_s),
     )

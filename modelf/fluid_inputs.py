@@ -56,7 +56,7 @@ class PiecewiseConstant:
         knots = np.array([since_s, *(change for change in self.changes_s if change > since_s)])
         reached = self.integral(since_s, knots)
         beyond = np.maximum(integral - reached[-1], 0.0) / self.values[-1]
-        return np.interp(integral, reached, knots) + beyond
+        return np.asarray(np.interp(integral, reached, knots) + beyond)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def turn_mix(costs: StepCosts, workload: Workload, weights: Vector) -> TurnMix:
 def stationary_weights(workload: Workload) -> Vector:
     """q_k = S_k / E[T], shape (1, max_turns)."""
     survival = np.asarray(survivals(workload.turns))
-    return (survival / survival.sum())[None, :]
+    return np.asarray((survival / survival.sum())[None, :])
 
 
 def relative_spread(workload: Workload) -> float:
@@ -111,7 +111,7 @@ def tilted_weights(workload: Workload, relative_demand: Vector) -> Vector:
     low, high = np.full(wanted.shape, -30.0), np.full(wanted.shape, 30.0)
     for _ in range(_TILT_STEPS):
         middle = (low + high) / 2
-        short = _tilt(stationary, middle, turns) @ held < wanted
+        short = np.asarray(_tilt(stationary, middle, turns) @ held < wanted)
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return _tilt(stationary, (low + high) / 2, turns)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modelf.cells import CELLS
+from modelf.cells import CELLS, Cell
 from modelf.turn_law import TruncatedGeometric
 from modelf.workload import Workload
 from registry.canonical import digest
@@ -68,7 +69,7 @@ class Draft:
     id: str
     title: str
     question: str
-    cell: str
+    cell: Cell
     calibration: str | None
     design: Design
     rule: Rule
@@ -88,8 +89,9 @@ class Draft:
         return digest(self.source)
 
 
-def load_draft(text: bytes, name: str) -> Draft:
-    """Load and check a rule file; `name` is its name for messages.
+def load_draft(text: bytes, name: str, cells: Mapping[str, Cell] = CELLS) -> Draft:
+    """Load and check a rule file; `name` is its name for messages, `cells` the
+    cells that it may name.
 
     Raises DraftError, or ManyErrors with every finding.
     """
@@ -97,23 +99,23 @@ def load_draft(text: bytes, name: str) -> Draft:
     if not isinstance(document.value, dict):
         raise DraftError("a rule file is a mapping", where=name, remedy="start with `schema: trap-draft-1`")
     check(document, "draft")
-    return build_draft(document)
+    return build_draft(document, cells)
 
 
-def build_draft(document: Document) -> Draft:
+def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
     """A Draft from a document that satisfies the schema."""
     source = document.value
     design = _design(source["design"])
-    if problems := problems_of(document, design):
+    if problems := problems_of(document, design, cells):
         raise ManyErrors(problems)
     return Draft(
         id=source["id"],
         title=source["title"],
         question=source["question"],
-        cell=source["cell"],
+        cell=cells[source["cell"]],
         calibration=source.get("calibration"),
         design=design,
-        rule=_rule(document, design),
+        rule=_rule(document, design, cells[source["cell"]].pool_tokens),
         measures=tuple(Measure(name, **m) for name, m in source.get("measures", {}).items()),
         predictors=tuple(_predictor(p) for p in source["predictors"]),
         claim=source.get("claim"),
@@ -144,7 +146,7 @@ def _arm(name: str, source: dict[str, Any]) -> Arm:
     return Arm(name, burst, gate, source.get("population"), source.get("caching", True))
 
 
-def _rule(document: Document, design: Design) -> Rule:
+def _rule(document: Document, design: Design, pool_tokens: int) -> Rule:
     source = document.value["rule"]
     windows = {window.name for window in design.windows}
     arms = {arm.name: arm for arm in design.arms}
@@ -158,7 +160,7 @@ def _rule(document: Document, design: Design) -> Rule:
 
     runs, reported = run_rules("runs"), run_rules("reported")
     for rule in (*runs, *reported):
-        for reference in _nominal_references(document, design, arms[rule.arm]):
+        for reference in _nominal_references(pool_tokens, design, arms[rule.arm]):
             check_run_rule(rule, reference)
     lists = {f"{rule.arm}.{rule.name}" for rule in runs}
     rate: RateRule = compile_rate_rule(
@@ -167,18 +169,17 @@ def _rule(document: Document, design: Design) -> Rule:
     return Rule(runs, reported, rate)
 
 
-def _nominal_references(document: Document, design: Design, arm: Arm) -> list[dict[str, float]]:
+def _nominal_references(pool_tokens: int, design: Design, arm: Arm) -> list[dict[str, float]]:
     """Reference values of the right size, a set a rate.
 
     The measured ones are not known yet; whether a rule is constant does not
     hang on their exact size.
     """
-    cell = CELLS[document.value["cell"]]
     session_tokens = design.workload.expected_session_prompt_tokens()
     common: dict[str, float] = {
         "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
         "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,
-        "pool_tokens": float(cell.pool_tokens),
+        "pool_tokens": float(pool_tokens),
         "cap": float(arm.gate.cap) if arm.gate else 0.0,
     }
     return [

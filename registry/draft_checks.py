@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from modelf.cells import CELLS
 from registry.design import Design
 from registry.errors import DraftError, TrapError
 from registry.predictor_checks import predictor_problems
@@ -12,13 +12,22 @@ from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
 
 
-def problems_of(document: Document, design: Design) -> list[TrapError]:
+def problems_of(document: Document, design: Design, cells: Collection[str]) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
     return [
+        *_cell_problems(document, cells),
         *_design_problems(document, design),
         *_reference_problems(document, design),
         *predictor_problems(document, design),
     ]
+
+
+def _cell_problems(document: Document, cells: Collection[str]) -> list[TrapError]:
+    name = document.value["cell"]
+    if name in cells:
+        return []
+    remedy = f"one of: {', '.join(cells)}; a cell of the study's own is a file, cells/{name}.yaml"
+    return [DraftError("unknown cell", where=document.where(("cell",)), value=name, remedy=remedy)]
 
 
 def _design_problems(document: Document, design: Design) -> list[TrapError]:
@@ -27,8 +36,6 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
     def problem(what: str, path: Path, value: object, remedy: str) -> None:
         problems.append(DraftError(what, where=document.where(path), value=value, remedy=remedy))
 
-    if document.value["cell"] not in CELLS:
-        problem("unknown cell", ("cell",), document.value["cell"], f"one of: {', '.join(CELLS)}")
     for window in design.windows:
         if not window.start_s < window.end_s <= design.horizon_s:
             problem(

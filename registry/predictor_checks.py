@@ -54,8 +54,9 @@ def _findings(
     arm = {a.name: a for a in design.arms}.get(predictor["arm"])
     if kind in PREDICTS and arm and (arm.gate or not arm.caching or arm.population):
         found.append(("arm", "model F speaks of arms that are left alone in the trap", "name an arm without a gate"))
-    if kind in PREDICTS and document.value["cell"] not in COSTS:
-        found.append(("costs", f"no costs are known for cell {document.value['cell']}", f"cells: {', '.join(COSTS)}"))
-    if predictor.get("all_miss_from_s", 0) >= design.horizon_s:
-        found.append(("all_miss_from_s", "it starts after the run", f"less than {design.horizon_s:g}"))
+    if predictor.get("costs") == "fitted" and document.value["cell"] not in COSTS:
+        found.append(("costs", "no fitted costs are known for this cell", f"cells: {', '.join(COSTS)}"))
+    window = {w.name: w for w in design.windows}.get(predictor["window"])
+    if window and predictor.get("all_miss_from_s", 0) > window.start_s:
+        found.append(("all_miss_from_s", "it starts after its window", f"at most {window.start_s:g}"))
     return found

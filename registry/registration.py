@@ -131,7 +131,6 @@ def freeze(
     draft: Draft,
     version: int,
     *,
-    cell: Cell,
     beacon: BeaconPromise,
     calibration: Calibration | None,
     rehearsal: dict[str, Any] | None,
@@ -148,7 +147,7 @@ def freeze(
             "version": version,
             "draft": draft.source,
             "draft_sha256": draft.sha256,
-            "cell": asdict(cell) | {"constants": [asdict(c) for c in cell.constants]},
+            "cell": asdict(draft.cell) | {"constants": [asdict(c) for c in draft.cell.constants]},
             "beacon": asdict(beacon),
             "calibration": asdict(calibration) if calibration else None,
             "rehearsal": rehearsal,
@@ -179,11 +178,12 @@ def read_registration(data: bytes, name: str) -> Registration:
 def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
     document = Document(name, value["draft"])
     check(document, "draft")
-    draft = build_draft(document)
+    cell = _cell(value["cell"])
+    draft = build_draft(document, {cell.name: cell})
     if draft.sha256 != value["draft_sha256"]:
         raise DraftError("draft_sha256 is not the digest of the draft", where=name, value=value["draft_sha256"])
-    if (draft.id, draft.cell) != (value["id"], value["cell"]["name"]):
-        raise DraftError("id or cell differ from the draft's", where=name)
+    if draft.id != value["id"]:
+        raise DraftError("the id differs from the draft's", where=name)
     if not isinstance(value["version"], int) or value["version"] < 1:
         raise DraftError("the version is not a positive integer", where=name, value=value["version"])
     if value["plan_version"] != PLAN_VERSION:
@@ -194,7 +194,7 @@ def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
         digest=digest,
         draft=draft,
         draft_sha256=value["draft_sha256"],
-        cell=_cell(value["cell"]),
+        cell=cell,
         beacon=BeaconPromise(**value["beacon"]),
         calibration=_calibration(value["calibration"]),
         rehearsal=value["rehearsal"],

@@ -9,18 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from modelf.costs import COSTS, MissCosts
+from modelf.costs import session_cost
+from modelf.fluid import fluid_orbit
+from modelf.fluid_inputs import Scenario, SessionArrivals, stationary_start
+from modelf.fluid_readings import window_readings
 from modelf.renewal import solve
-from modelf.workload import Workload
 from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.draft import Predictor
 from registry.errors import RegistrationError
 from registry.predictions import Values
 from registry.registration import Registration
+from verifier.predictor_costs import predictor_costs
 from verifier.verdict import Readings
 
-PREDICTOR_VERSION = 1
+FLUID_STEP_S = 5.0
+"""Step of the fluid, seconds: part of predictor version 1."""
+
 Simulated = Callable[[RunId], Readings]
 
 
@@ -46,61 +51,45 @@ def evaluate(registration: Registration, beacon: BeaconValue | None, simulated: 
 
     RegistrationError where a predictor gives none.
     """
-    return {
-        (predictor.name, run): _value(registration, predictor, run, beacon, simulated)
-        for predictor in computed(registration)
-        for run in predicted_runs(registration, predictor)
-    }
+    values: dict[tuple[str, RunId], float] = {}
+    orbits: dict[tuple[object, ...], dict[str, float]] = {}
+    for predictor in computed(registration):
+        for run in predicted_runs(registration, predictor):
+            if predictor.kind == "simulator":
+                value = simulated(run)[predictor.window][predictor.reading]
+            elif predictor.kind == "model-f-asymptotic":
+                value = _asymptotic(registration, predictor, run)
+            else:
+                orbit = (run, predictor.window, predictor.costs, predictor.all_miss_from_s, predictor.sessions_present)
+                if orbit not in orbits:
+                    orbits[orbit] = _fluid(registration, predictor, run, beacon)
+                value = orbits[orbit][predictor.reading]
+            values[predictor.name, run] = _finite(registration, predictor, run, value)
+    return values
 
 
-def _value(
-    registration: Registration, predictor: Predictor, run: RunId, beacon: BeaconValue | None, simulated: Simulated
-) -> float:
-    if predictor.kind == "simulator":
-        value = simulated(run)[predictor.window][predictor.reading]
-    elif predictor.kind == "model-f-fluid":
-        value = _fluid(registration, predictor, run, beacon)
-    else:
-        value = _asymptotic(registration, predictor, run)
-    if not math.isfinite(value):
-        raise RegistrationError(
-            "the predictor gives no value",
-            where=f"{registration.tag} {predictor.name}",
-            value=run.path,
-            remedy="register a predictor that is defined at this rate and in this window",
-        )
-    return value
-
-
-def miss_costs(registration: Registration, predictor: Predictor) -> MissCosts:
-    """The costs that a model-F predictor takes."""
-    costs = COSTS.get(registration.cell.name)
-    if costs is None:
-        raise RegistrationError(
-            "no costs are known for this cell", where=registration.tag, value=registration.cell.name
-        )
-    return costs
-
-
-def lambda_miss_per_s(registration: Registration, costs: MissCosts, workload: Workload) -> float:
-    """The predicted all-miss capacity in the calibration's scale: the frozen
-    lambda_ref times lambda_miss / lambda_ref of the costs.
-    """
-    assert registration.calibration is not None
-    return registration.calibration.lambda_ref_per_s * costs.lambda_miss(workload) / costs.lambda_ref()
+def _finite(registration: Registration, predictor: Predictor, run: RunId, value: float) -> float:
+    if math.isfinite(value):
+        return value
+    raise RegistrationError(
+        "the predictor gives no value",
+        where=f"{registration.tag} {predictor.name}",
+        value=run.path,
+        remedy="register a predictor that is defined at this rate and in this window",
+    )
 
 
 def _asymptotic(registration: Registration, predictor: Predictor, run: RunId) -> float:
-    """Theorem 1(a) at the run's load; the same for every seed. NaN at or
+    """Theorem 1(a) at the run's load, the same for every seed. NaN at or
     below the all-miss capacity, where there is no trapped regime.
     """
     workload = registration.draft.design.workload
-    costs = miss_costs(registration, predictor)
-    capacity = lambda_miss_per_s(registration, costs, workload)
+    costs = predictor_costs(registration, predictor)
+    capacity = 1.0 / session_cost(workload, costs)
     rho = (registration.lambda_per_s(run) or 0.0) / capacity
     if rho <= 1.0:
         return float("nan")
-    state = solve(costs.turn_costs(workload), workload, rho)
+    state = solve(costs, workload, rho)
     completions = float(state.completions_over_lambda_miss[0])
     return {
         "mean_prompt_tokens": float(state.mean_prompt_tokens[0]),
@@ -108,3 +97,23 @@ def _asymptotic(registration: Registration, predictor: Predictor, run: RunId) ->
         "backlog_slope_per_s": (rho - completions) * capacity,
         "sojourn_slope": float(state.gap_slope[0]),
     }[predictor.reading]
+
+
+def _fluid(
+    registration: Registration, predictor: Predictor, run: RunId, beacon: BeaconValue | None
+) -> dict[str, float]:
+    """Model F driven by the run's own arrivals and turn counts, every turn
+    missing from `all_miss_from_s` on; earlier arrivals are what is left of
+    them, `sessions_present` in the stationary turn mix.
+    """
+    workload = registration.draft.design.workload
+    assert predictor.all_miss_from_s is not None and predictor.sessions_present is not None
+    plan = registration.plan(run, beacon)
+    rows = [(t, plan.session(origin, i).turns) for t, origin, i in plan.arrivals()]
+    arrivals = SessionArrivals(tuple(t for t, _ in rows), tuple(turns for _, turns in rows))
+    start = stationary_start(workload.turns, predictor.all_miss_from_s, predictor.sessions_present)
+    costs = predictor_costs(registration, predictor)
+    window = {w.name: w for w in registration.draft.design.windows}[predictor.window]
+    horizon_s = registration.draft.design.horizon_s
+    orbit = fluid_orbit(workload.turns, costs, Scenario(start, arrivals), horizon_s, FLUID_STEP_S)
+    return window_readings(orbit, workload, window.start_s, window.end_s)

@@ -13,15 +13,18 @@ from registry.draft import Draft, load_draft
 from registry.errors import StudyError
 from registry.registration import Calibration, Registration, read_registration
 from registry.study import Study
+from registry.study_cells import cells_of
 from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute
 
 
 def load_rule_file(file: Path) -> Draft:
-    """A rule file from disk, committed or not."""
+    """A rule file from disk, committed or not; the folder above its own may
+    hold cells.
+    """
     if not file.is_file():
         raise StudyError("no such rule file", where=str(file), remedy="name a file below rules/")
-    return load_draft(file.read_bytes(), str(file))
+    return load_draft(file.read_bytes(), str(file), cells_of(file.resolve().parent.parent))
 
 
 def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Calibration | None:

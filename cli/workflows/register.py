@@ -22,13 +22,13 @@ from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
 from cli.workflows.tagging import FrozenFile, push_frozen, signing_key
 from cli.workflows.verify import verify
-from modelf.cells import CELLS
 from registry.draft import Draft, load_draft
 from registry.errors import RegistrationError, StudyError
 from registry.publish import publish
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, freeze, read_registration
 from registry.study import Study, open_repository
+from registry.study_cells import cells_of
 from registry.witness.local import LocalBeacon
 from verifier.calibration_checks import quote
 from verifier.golden import golden_digest
@@ -54,7 +54,7 @@ def register(study: Study, file: Path, reporter: Reporter, *, wait: bool = True)
     one becomes the next version beside the old.
     """
     repository = open_repository(study)
-    draft = load_draft(_committed_bytes(repository, study, file), str(file))
+    draft = load_draft(_committed_bytes(repository, study, file), str(file), cells_of(study.root))
     return register_draft(study, repository, draft, reporter, wait=wait)
 
 
@@ -71,11 +71,10 @@ def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: R
     if draft.claim and RANK[draft.claim] > RANK[highest]:
         reporter.say(f"warning: it claims {draft.claim}; this study's witnesses allow {highest}: the proof will fail")
     calibration = _calibration(study, repository, draft, reporter)
-    rehearsal = rehearse(draft, calibration, reporter).frozen() if CELLS[draft.cell].step_costs else None
+    rehearsal = rehearse(draft, calibration, reporter).frozen() if draft.cell.step_costs else None
     data = freeze(
         draft,
         len(existing) + 1 if not existing else existing[-1].registration.version + 1,
-        cell=CELLS[draft.cell],
         beacon=LocalBeacon().promise(),
         calibration=calibration,
         rehearsal=rehearsal,
@@ -152,7 +151,7 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
     if draft.calibration is None:
         return None
     if not versions(repository, draft.calibration):
-        if CELLS[draft.cell].step_costs is None:
+        if draft.cell.step_costs is None:
             raise RegistrationError(
                 f"the calibration {draft.calibration} is not registered",
                 where=draft.id,
@@ -161,9 +160,9 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
         _register_calibration(study, repository, draft.calibration, reporter)
     registered = latest(repository, draft.calibration)
     measures = registered.registration.draft.measures
-    if not measures or registered.registration.cell.name != draft.cell:
+    if not measures or registered.registration.cell.name != draft.cell.name:
         raise RegistrationError(
-            f"{draft.calibration} does not calibrate cell {draft.cell}",
+            f"{draft.calibration} does not calibrate cell {draft.cell.name}",
             where=draft.id,
             remedy="name the all-miss registration of this cell",
         )

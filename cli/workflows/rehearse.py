@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
-from modelf.cells import CELLS
 from registry.beacon import BeaconPromise
 from registry.design import RunId
 from registry.draft import Draft, load_draft
@@ -82,7 +81,6 @@ def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPro
     return freeze(
         draft,
         1,
-        cell=CELLS[draft.cell],
         beacon=beacon or BeaconPromise("none", 0),
         calibration=calibration,
         rehearsal=None,
@@ -162,7 +160,7 @@ def rehearsed_calibration(text: bytes, name: str, draft: Draft, reporter: Report
     """The calibration of a draft from simulated literal-seed runs, for
     rehearsing before anything is registered.
     """
-    source = load_draft(text, name)
+    source = load_draft(text, name, {draft.cell.name: draft.cell})
     result = rehearse(source, None, reporter, seeds=seeds)
     reports = [
         RunReport(run, "complete", run_sha256="", readings=readings) for run, readings in result.readings.items()

@@ -15,15 +15,15 @@ def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path, mon
     result = command(tmp_path, "demo", "study", "--fresh")
     assert result.code == 0, result.text
     lines = result.out.splitlines()
-    assert lines[-1] == "2 proofs, 0 failures"
+    assert lines[-1] == "3 proofs, 0 failures"
     assert "SIMULATED here, beside the paper's GPU runs" in result.out
     zero_hits = next(line for line in lines if "BURST zero_hits" in line)
     assert zero_hits.split() == ["BURST", "zero_hits", "6/6", "6/6"]
     root = tmp_path / "study"
     assert git(root, "status", "--porcelain") == ""
     ledger = json.loads((root / "evidence/ledger.json").read_text())
-    assert ledger["last_line"] == "2 proofs, 0 failures"
-    assert [entry["simulated"] for entry in ledger["registrations"]] == [True, True]
+    assert ledger["last_line"] == "3 proofs, 0 failures"
+    assert [entry.get("simulated", False) for entry in ledger["registrations"]] == [True, False, True]
     before = (root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()
     assert command(root, "ledger").code == 0
     assert ((root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()) == before

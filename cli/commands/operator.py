@@ -1,0 +1,38 @@
+"""Commands of an operator: advise."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def advise(
+    model: Annotated[str, typer.Option(help="Model, or a part of its name: Qwen2.5-7B-Instruct.")],
+    gpu: Annotated[str, typer.Option(help="GPU, or a part of its name: A100, H200.")],
+    pool: Annotated[str, typer.Option(metavar="TOKENS", help="KV pool of the engine: 300000 or 300k.")],
+    workload: Annotated[str, typer.Option(help="Workload: standard or mirror.")] = "standard",
+    backlog: Annotated[
+        int | None, typer.Option(min=0, help="Sessions present now: adds how long a cut in arrivals takes.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="PER_S", help="Arrivals, sessions/s; default: 1.5 all-miss capacities.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say how a trap is prevented, recognised and ended on one engine.
+
+    Estimates of a model from data sheets, no measurement.
+
+    Example: trapkit advise --model Qwen2.5-7B-Instruct --gpu A100 --pool 300k
+    """
+    from cli.render.advice import advice_json, advice_text
+    from cli.workflows.advise import advise_named
+
+    advice = advise_named(model, gpu, pool, workload, backlog=backlog, rate_per_s=rate)
+    print(advice_json(advice) if as_json else advice_text(advice, workload))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the program."""
+    app.command()(advise)

@@ -1,0 +1,61 @@
+"""From what an operator types to `modelf.advice`, every name checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from modelf.advice import Advice, advise
+from modelf.first_principles import largest_pool_tokens
+from modelf.hardware import GPUS, MODELS
+from modelf.workload import WORKLOADS
+from registry.errors import TrapError
+
+Named = TypeVar("Named")
+
+_TOKENS = re.compile(r"(\d[\d_,]*)(k?)")
+
+
+def advise_named(
+    model: str, gpu: str, pool: str, workload: str, *, backlog: int | None = None, rate_per_s: float | None = None
+) -> Advice:
+    """Advice by names; TrapError for one that is unknown or not unique, and
+    for a pool that cannot hold one turn or does not fit in the GPU.
+    """
+    shape = named("model", model, MODELS)
+    accelerator = named("GPU", gpu, GPUS)
+    session = named("workload", workload, WORKLOADS)
+    tokens = tokens_of(pool)
+    smallest = session.prompts()[-1] + session.output_tokens
+    largest = largest_pool_tokens(shape, accelerator)
+    if not smallest <= tokens <= largest:
+        raise TrapError(
+            "no engine has this KV pool",
+            value=pool,
+            remedy=f"from {smallest:,} tokens (the longest turn) to {largest:,} (beside {shape.name} on {gpu})",
+        )
+    if rate_per_s is not None and not 0 < rate_per_s < float("inf"):
+        raise TrapError("an arrival rate must be positive", value=rate_per_s, remedy="sessions per second, 0.1 say")
+    return advise(shape, accelerator, tokens, session, backlog=backlog, rate_per_s=rate_per_s)
+
+
+def named(kind: str, name: str, known: Mapping[str, Named]) -> Named:
+    """The entry called `name`, or the only one whose name contains it; upper
+    and lower case alike.
+    """
+    wanted = name.strip().lower()
+    exact = [key for key in known if key.lower() == wanted]
+    found = exact or [key for key in known if wanted and wanted in key.lower()]
+    if len(found) != 1:
+        what = f"{len(found)} {kind}s have this in their names" if found else f"there is no {kind} of this name"
+        raise TrapError(what, value=name, remedy=f"known: {', '.join(known)}")
+    return known[found[0]]
+
+
+def tokens_of(text: str) -> int:
+    """`300000`, `300_000`, `300,000` or `300k`."""
+    match = _TOKENS.fullmatch(text.strip().lower())
+    if match is None:
+        raise TrapError("not a number of tokens", value=text, remedy="300000 or 300k, say")
+    return int(re.sub("[_,]", "", match[1])) * (1000 if match[2] else 1)

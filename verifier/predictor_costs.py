@@ -1,0 +1,40 @@
+"""The turn costs that a model-F predictor takes, in seconds."""
+
+from __future__ import annotations
+
+from modelf.costs import COSTS, Vector
+from modelf.first_principles import step_costs, turn_costs
+from modelf.hardware import GPUS, MODELS
+from registry.draft import Predictor
+from registry.errors import RegistrationError
+from registry.registration import Registration
+
+
+def predictor_costs(registration: Registration, predictor: Predictor) -> Vector:
+    """c_k of a turn that misses, shape (max_turns,), seconds.
+
+    `fitted`: the paper's cell, scaled so that its lambda_ref is the frozen
+    one. `step-costs`: the cell's own constants. `first-principles`: the
+    model's shape and the GPU's data. RegistrationError where the cell has none.
+    """
+    cell, workload = registration.cell, registration.draft.design.workload
+    if predictor.costs == "fitted":
+        fitted = COSTS.get(cell.name)
+        if fitted is None or registration.calibration is None:
+            raise _no_costs(registration, predictor, f"fitted: {', '.join(COSTS)}")
+        scale = fitted.lambda_ref() / registration.calibration.lambda_ref_per_s
+        return fitted.turn_costs(workload) * scale
+    steps = cell.step_costs
+    if predictor.costs == "first-principles":
+        if cell.model not in MODELS or cell.gpu not in GPUS:
+            raise _no_costs(registration, predictor, f"models {', '.join(MODELS)}; GPUs {', '.join(GPUS)}")
+        steps = step_costs(MODELS[cell.model], GPUS[cell.gpu])
+    if steps is None:
+        raise _no_costs(registration, predictor, "a cell with step_costs")
+    return turn_costs(steps, workload, cell.pool_tokens).all_miss_s
+
+
+def _no_costs(registration: Registration, predictor: Predictor, known: str) -> RegistrationError:
+    where = f"{registration.tag} {predictor.name}"
+    what = f"no {predictor.costs} costs for cell {registration.cell.name}"
+    return RegistrationError(what, where=where, remedy=f"known: {known}")
