@@ -144,7 +144,7 @@ class FluidQueue:
         if nodes.clock[due] <= now:
             end = max(end, due + 1)
         images = now + self._joined[self._bends] - self._served[self._size - 1]
-        images = images[np.diff(images, prepend=now) > _dust(now)]
+        images = images[(np.diff(images, prepend=now) > _dust(now)) & (images < nodes.clock[-1])]
         if end == due and not images.size:
             images = np.array([now + pending])
         clock = np.concatenate([nodes.clock[due:end], images])

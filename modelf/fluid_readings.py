@@ -69,7 +69,9 @@ def _knots(orbit: FluidOrbit, start_s: float, end_s: float, values: Vector) -> t
 def _backlog_slope(orbit: FluidOrbit, start_s: float, end_s: float) -> float:
     times = np.arange(start_s, end_s, SAMPLE_S)
     present = np.interp(times, orbit.time_s, orbit.present)
-    return _slope(times, present, np.ones_like(times))
+    centred = times - times.mean()
+    spread = float(centred @ centred)
+    return float(centred @ present) / spread if spread > 0 else math.nan
 
 
 def _average(orbit: FluidOrbit, start_s: float, end_s: float) -> float:
@@ -79,19 +81,16 @@ def _average(orbit: FluidOrbit, start_s: float, end_s: float) -> float:
 
 def _sojourns(orbit: FluidOrbit, start_s: float, end_s: float) -> tuple[float, float]:
     """Mean sojourn of the turns finished, and its slope on their completion
-    time; each interval between knots stands at its middle, with its mass.
+    time, each weighed by its mass.
     """
     times, sojourns = _knots(orbit, start_s, end_s, orbit.time_s - orbit.joined_at_s)
     _, served = _knots(orbit, start_s, end_s, orbit.served.sum(axis=1))
     masses = np.maximum(np.diff(served), 0.0)
     if not masses.sum() > 0:
         return math.nan, math.nan
-    middle, sojourns = (times[1:] + times[:-1]) / 2, (sojourns[1:] + sojourns[:-1]) / 2
-    return float(np.average(sojourns, weights=masses)), _slope(middle, sojourns, masses)
-
-
-def _slope(times: Vector, values: Vector, weights: Vector) -> float:
-    """Weighted least-squares slope of values on times; NaN at one time only."""
-    centred = times - np.average(times, weights=weights)
-    spread = float(weights @ (centred * centred))
-    return float(weights @ (centred * values)) / spread if spread > 0 else math.nan
+    middle, means = (times[1:] + times[:-1]) / 2, (sojourns[1:] + sojourns[:-1]) / 2
+    widths, rises = np.diff(times), np.diff(sojourns)
+    centred = middle - np.average(middle, weights=masses)
+    # Both are lines between knots: each interval's own spread is 1/12 of its square.
+    spread = float(masses @ (centred * centred + widths * widths / 12))
+    return float(np.average(means, weights=masses)), float(masses @ (centred * means + widths * rises / 12)) / spread

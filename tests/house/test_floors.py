@@ -21,7 +21,21 @@ ALLOWED = {
     "ledger": {"modelf", "registry", "artifacts", "verifier"},
     "cli": {"modelf", "registry", "artifacts", "runners", "verifier", "ledger"},
 }
-PURE = {"numpy", "scipy", "__future__", "dataclasses", "fractions", "math", "json", "functools", "importlib", "typing"}
+PURE = {
+    "collections",
+    "enum",
+    "itertools",
+    "numpy",
+    "scipy",
+    "__future__",
+    "dataclasses",
+    "fractions",
+    "math",
+    "json",
+    "functools",
+    "importlib",
+    "typing",
+}
 
 
 def modules() -> list[Path]:

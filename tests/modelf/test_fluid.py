@@ -126,13 +126,13 @@ def recursion_errors(step_s: float) -> Vector:
         expected.append(float(mass @ costs) + born)
         mass = np.concatenate([[0.0], mass[:-1] * survival[1:] / survival[:-1]])
     assert len(cycles) > 15
-    return np.abs(np.array(cycles) / np.array(expected) - 1)
+    return np.asarray(np.abs(np.array(cycles) / np.array(expected) - 1))
 
 
-def test_cycles_obey_the_recursion() -> None:
-    coarse, fine, finest = (float(recursion_errors(step).max()) for step in (4.0, 1.0, 0.25))
-    print("recursion", coarse, fine, finest)
-    assert finest < 1e-4 and finest < fine / 6 and fine < coarse / 6
+@pytest.mark.parametrize("step_s", [40.0, 4.0, 0.25])
+def test_cycles_obey_the_recursion(step_s: float) -> None:
+    """Exactly, at any step: bends are knots."""
+    assert recursion_errors(step_s).max() < 1e-11
 
 
 def conserved(orbit: FluidOrbit, law: TurnLaw, costs: Vector) -> None:
@@ -161,11 +161,10 @@ def test_sessions_and_work_are_conserved(step_s: float) -> None:
 
 def test_work_changes_at_load_less_one_while_busy() -> None:
     orbit = trapped()
-    for start, end, rho in ((1300.0, 8700.0, 1.65 * LAMBDA_REF / LAMBDA_MISS),):
-        inside = (orbit.time_s >= start) & (orbit.time_s <= end)
-        times = orbit.time_s[inside]
-        work = ((orbit.joined - orbit.served) @ remaining_work(TURNS, COST))[inside]
-        np.testing.assert_allclose(work - work[0], (rho - 1) * (times - times[0]), atol=1e-7)
+    later = orbit.time_s >= 1300.0
+    times, rho = orbit.time_s[later], 1.65 * LAMBDA_REF / LAMBDA_MISS
+    work = ((orbit.joined - orbit.served) @ remaining_work(TURNS, COST))[later]
+    np.testing.assert_allclose(work - work[0], (rho - 1) * (times - times[0]), atol=1e-7)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.2, 0.5, 0.8, 0.95])
@@ -272,24 +271,38 @@ def test_every_start_converges_to_the_self_similar_regime(drawn: tuple[TurnLaw, 
     assert readings["backlog_slope_per_s"] == pytest.approx(rate - throughput, rel=0.02)
 
 
-def test_second_order_in_the_step() -> None:
-    quantities: tuple[Callable[[FluidOrbit], float], ...] = (
-        lambda o: at(o, 5003.3, o.gap_s),
-        lambda o: at(o, 8699.0, o.present),
-        lambda o: window_readings(o, STANDARD_WORKLOAD, 5700, 8700)["mean_prompt_tokens"],
+def test_a_busy_orbit_does_not_depend_on_the_step() -> None:
+    for time in (1233.3, 2000.0, 5003.3, 8699.0):
+        for name in ("present", "gap_s", "completed", "joined_at_s"):
+            fine, coarse = (at(trapped(step), time, getattr(trapped(step), name)) for step in (0.5, 100.0))
+            assert coarse == pytest.approx(fine, rel=1e-10)
+    fine_readings, coarse_readings = (
+        window_readings(trapped(step), STANDARD_WORKLOAD, 5700, 8700) for step in (0.5, 100.0)
     )
-    for quantity in quantities:
-        best = quantity(trapped(0.0625))
-        errors = [abs(quantity(trapped(step)) - best) for step in (4.0, 2.0, 1.0, 0.5)]
-        orders = np.polyfit(np.log([4.0, 2.0, 1.0, 0.5]), np.log(errors), 1)[0]
-        print("order", orders, errors)
-        assert orders > 1.7 and errors[-1] < 1e-5 * abs(best)
+    assert coarse_readings == pytest.approx(fine_readings, rel=1e-9)
+
+
+def test_first_order_where_a_queue_empties_within_a_step() -> None:
+    """The orbit is one line from where the work left ends within a step."""
+    start = stationary_start(TURNS, 0.0, 3.0)
+    work = float(np.array(start.pending) @ remaining_work(TURNS, COST))
+    steps, averages = (1.6, 0.8, 0.4, 0.2, 0.1), []
+    for step in (*steps, 0.0125):
+        orbit = fluid_orbit(TURNS, COST, constant(0.5 * LAMBDA_MISS, start), 2 * work + 20, step)
+        assert orbit.emptied_at(0.0) == pytest.approx(2 * work, rel=1e-9)
+        averages.append(window_readings(orbit, STANDARD_WORKLOAD, 0, 2 * work + 10)["outstanding"])
+    errors = np.abs(np.array(averages[:-1]) - averages[-1])
+    order = float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
+    print("order of the average where the queue empties:", order, errors)
+    assert order > 0.9
 
 
 def test_from_empty_a_trap_starts_in_its_regime() -> None:
-    """Where nothing is pending at a load above 1, V grows from 0 at once."""
+    """Where nothing is pending at a load above 1, V grows from 0, after a
+    wait in proportion to the step.
+    """
     errors = []
-    for step in (4.0, 1.0):
+    for step in (16.0, 4.0):
         orbit = fluid_orbit(TURNS, COST, constant(1.6 * LAMBDA_MISS, Start(0.0)), 3000.0, step)
         conserved(orbit, TURNS, COST)
         errors.append(abs(at(orbit, 3000.0, orbit.remaining_work_s) / (0.6 * 3000) - 1))
@@ -377,7 +390,8 @@ def test_a_runs_own_sessions_against_the_discrete_queue(workload: Workload, load
         for time in (500.0, 1500.0, 3000.0, 6600.0, 8699.0):
             completed = at(orbit, time, orbit.completed)
             print(workload.turns, seed, time, completed, int((done <= time).sum()))
-            assert completed == pytest.approx(float((done <= time).sum()), abs=6.0)
+            # A session's mass completes while its last turn is served, the session at the end of it.
+            assert -1e-6 <= completed - (done <= time).sum() <= 1 + 1e-6
         np.testing.assert_allclose(orbit.present + orbit.completed, orbit.entered, atol=1e-8)
         assert orbit.entered[-1] == len(arrivals.turns)
 
