@@ -28,6 +28,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "demo",
     "shell-init",
     "theory",
+    "advise",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

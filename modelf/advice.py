@@ -8,7 +8,7 @@ Caps. To prevent: a third below the onset n_on (the paper's caps of 20, 64 and
 where the long prompt is the mean over the turns still to come of the sessions
 present, sum_k k S_k p_k / sum_k k S_k: the trap keeps long sessions and paused
 ones resume first, and while they drain all of a cap's contexts must fit. (The
-trap's own mix is younger, 4 to 7% less at loads of 1.3 to 2: left out, to be
+trap's own mix is younger, 5 to 8% less at loads of 1.3 to 1.6: left out, to be
 on the safe side.) Never above the prevention cap less one, never below 1.
 """
 

@@ -27,7 +27,7 @@ from modelf.workload import Workload
 
 Vector = NDArray[np.float64]
 
-_BISECTIONS = 50
+_BISECTIONS = 34
 _TINY = 1e-12
 
 

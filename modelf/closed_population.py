@@ -41,12 +41,13 @@ from modelf.workload import Workload
 Vector = NDArray[np.float64]
 
 _GRID = 33
-_BISECTIONS = 40
+_REFINEMENTS = 16
+_BISECTIONS = 34
 _DEVIATES = np.linspace(-3.0, 3.0, 19)
 _CHANCES = np.exp(-(_DEVIATES**2) / 2) / np.exp(-(_DEVIATES**2) / 2).sum()
 _SMALLEST_DEMAND = 0.05
 _LATEST = 1e3
-_COARSE, _FINE = 41, 17
+_SCAN = 11
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _branches(population: Population, sessions: Vector) -> list[tuple[EngineStat
 
 
 def _refine(population: Population, sessions: Vector, low: Vector, high: Vector) -> tuple[EngineState, Vector]:
-    for _ in range(_BISECTIONS):
+    for _ in range(_REFINEMENTS):
         middle = (low + high) / 2
         above = _reuse(population, sessions, middle)[0] >= middle
         low, high = np.where(above, middle, low), np.where(above, high, middle)
@@ -191,8 +192,8 @@ def half_hit_sessions(costs: StepCosts, workload: Workload, pool_tokens: float, 
     """
     most = 3 * running_at_full_pool(workload, pool_tokens) + 10
     low, high = 1.0, most
-    for points in (_COARSE, _FINE, _FINE):
-        sessions = np.linspace(low, high, points)
+    for _ in range(3):
+        sessions = np.linspace(low, high, _SCAN)
         hit = closed_curve(costs, workload, pool_tokens, sessions, fluctuation=fluctuation).hit_fraction
         below = np.flatnonzero(hit < 0.5)
         if not len(below) or not below[0]:

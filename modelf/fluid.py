@@ -28,8 +28,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelf.fluid_inflow import Inflow, rated_inflow, session_inflow
+from modelf.fluid_inflow import Entry, Inflow, rated_inflow, session_inflow
 from modelf.fluid_inputs import RatedArrivals, Scenario, Vector
+from modelf.fluid_knots import Knots
 from modelf.fluid_queue import FluidQueue, Nodes
 from modelf.turn_law import TurnLaw, survivals
 
@@ -101,13 +102,12 @@ def fluid_orbit(
         inflow = rated_inflow(scenario.arrivals, survival, since_s, until_s)
     else:
         inflow = session_inflow(scenario.arrivals, turns.max_turns, since_s, until_s)
-    queue = FluidQueue(inflow, costs, _generations(scenario.start.pending, survival))
+    entry = Entry(inflow, costs, _generations(scenario.start.pending, survival))
     changes = [change for change in scenario.speed.changes_s if since_s < change < until_s]
     times, origins = inflow.nodes(np.concatenate([np.arange(since_s, until_s, step_s), changes]))
     bend = np.isin(times, np.concatenate([inflow.time_s, changes]))
-    clock = scenario.speed.integral(since_s, times)
-    queue.run(Nodes.at(clock, origins, bend, queue.work_entered(origins)), least=step_s / 256)
-    return _orbit(queue, scenario)
+    nodes = Nodes.at(scenario.speed.integral(since_s, times), origins, bend, entry.work(origins))
+    return _orbit(FluidQueue(entry, nodes, least=step_s / 256).run(), entry, scenario)
 
 
 def _checked_costs(turns: TurnLaw, turn_costs: Vector) -> Vector:
@@ -133,22 +133,22 @@ def _generations(pending: tuple[float, ...], survival: Vector) -> Vector:
     return rows
 
 
-def _orbit(queue: FluidQueue, scenario: Scenario) -> FluidOrbit:
+def _orbit(knots: Knots, entry: Entry, scenario: Scenario) -> FluidOrbit:
     since_s, speed = scenario.start.at_s, scenario.speed
-    clock, origins, work_joined, work_served = queue.knots()
+    kept = slice(1, knots.size)
+    clock, origin, joined, served = knots.clock[kept], knots.origins[kept, 0], knots.joined[kept], knots.served[kept]
+    work_joined, work_served = knots.work_joined[kept], knots.work_served[kept]
     time_s = speed.when(since_s, clock)
-    joined, served = queue.joined(origins[:, :-1]), queue.joined(origins[:, 1:])
-    entered = queue.entered(origins[:, 0])
     present = joined.sum(axis=1) - served.sum(axis=1)
-    pending = work_joined - work_served
+    entered = entry.sessions(origin)
     return FluidOrbit(
         time_s=time_s,
-        gap_s=speed.when(since_s, clock + pending) - time_s,
-        pending_work_s=pending,
-        remaining_work_s=queue.work_entered(origins[:, 0]) - work_served,
+        gap_s=speed.when(since_s, clock + work_joined - work_served) - time_s,
+        pending_work_s=work_joined - work_served,
+        remaining_work_s=entry.work(origin) - work_served,
         present=present,
         entered=entered,
-        completed=served.sum(axis=1) - (joined.sum(axis=1) - entered),
+        completed=entered - present,
         joined=joined,
         served=served,
         joined_at_s=np.minimum(np.interp(work_served, work_joined, time_s), time_s),

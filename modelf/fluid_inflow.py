@@ -81,6 +81,40 @@ class SessionInflow(EntryPath):
 Inflow = RatedInflow | SessionInflow
 
 
+class Entry:
+    """All mass by origin: what is pending at the start (0 to 1), then the
+    inflow. `pending[g, k - 1]`: the start's mass that joins after g passes as
+    turn k, shape (K, K).
+    """
+
+    def __init__(self, inflow: Inflow, turn_costs: Vector, pending: Vector) -> None:
+        self.inflow, self.turn_costs, self._pending = inflow, turn_costs, pending
+        self._passed = np.concatenate([np.zeros((1, len(pending))), np.cumsum(pending, axis=0)])
+        self._work = inflow.work_entered(turn_costs)
+
+    def masses(self, origins: Vector) -> Vector:
+        """Mass by turn, shape (n, K), of what has `origins` at most,
+        generation by generation; shape (n, K), ascending down each column.
+        """
+        found = self.inflow.reaching(origins)
+        # Origins fall along a row, so all but a few generations are wholly in or out.
+        whole, begun = int(np.sum(origins[0] >= 1)), int(np.sum(origins[-1] > 0))
+        found += self._passed[whole]
+        for passes in range(whole, begun):
+            found += np.clip(origins[:, passes, None], 0.0, 1.0) * self._pending[passes]
+        return found
+
+    def sessions(self, origin: Vector) -> Vector:
+        """Sessions entered by each origin."""
+        arrived = np.interp(origin, self.inflow.origin, self.inflow.entered)
+        return np.asarray(arrived + np.clip(origin, 0.0, 1.0) * self._pending[0].sum())
+
+    def work(self, origin: Vector) -> Vector:
+        """Work of all turns of the sessions entered by each origin."""
+        arrived = np.interp(origin, self.inflow.origin, self._work)
+        return np.asarray(arrived + np.clip(origin, 0.0, 1.0) * float(self._passed[-1] @ self.turn_costs))
+
+
 def rated_inflow(arrivals: RatedArrivals, survival: Vector, start_s: float, until_s: float) -> RatedInflow:
     """The entry path of rated arrivals over [start_s, until_s]."""
     spread = [pulse for pulse in arrivals.pulses if pulse.spread_s > 0]
