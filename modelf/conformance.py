@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelf.costs import COSTS, mirror_costs
+from modelf.costs import COSTS, Vector, mirror_costs
 from modelf.published import published
 from modelf.renewal import solve, threshold_slope
 from modelf.table3 import empty_after_cut, fewest_after_cut, present_at_cut, present_at_end, rate_that_empties
-from modelf.workload import MIRROR_WORKLOAD, STANDARD_WORKLOAD
+from modelf.workload import MIRROR_WORKLOAD, STANDARD_WORKLOAD, Workload
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,14 @@ def quantities(cell: str, workload_name: str, rate: float) -> dict[str, float]:
     workload = MIRROR_WORKLOAD if mirror else STANDARD_WORKLOAD
     costs = mirror_costs() if mirror and cell == "sglang-300k" else COSTS[cell]
     reference = COSTS[cell].lambda_ref() / costs.lambda_miss(workload)
-    state = solve(costs.turn_costs(workload), workload, rate * reference)
+    return quantities_of(costs.turn_costs(workload), workload, rate, reference)
+
+
+def quantities_of(turn_costs: Vector, workload: Workload, rate: float, reference: float) -> dict[str, float]:
+    """The same from turn costs; `reference` is lambda_ref over the workload's
+    lambda_miss.
+    """
+    state = solve(turn_costs, workload, rate * reference)
     over_miss = float(state.completions_over_lambda_miss[0])
     return {
         "rho": rate * reference,

@@ -9,7 +9,9 @@ import typer
 
 
 def theory(
-    cell: Annotated[str, typer.Option(metavar="CELL", help="A cell of the paper.")] = "sglang-300k",
+    cell: Annotated[
+        str, typer.Option(metavar="CELL", help="A cell of the paper, or of the study here.")
+    ] = "sglang-300k",
     load: Annotated[
         list[str] | None,
         typer.Option(metavar="LOAD", help="A multiple of lambda_ref (1.35 by default), or FROM:TO:COUNT; repeatable."),
@@ -38,7 +40,7 @@ def theory(
         shown = [to_json(row) | {"agrees": row.agrees} for row in rows]
         print(dumps({"schema": "trap-conformance-1", "rows": shown}) if as_json else conformance_text(rows))
         raise typer.Exit(0 if all(row.agrees for row in rows) else 1)
-    result = sweep(cell, workload, parse_loads(load or ["1.35"]))
+    result = sweep(cell, workload, parse_loads(load or ["1.35"]), Path())
     if plot:
         draw_sweep(result, plot)
     print(dumps(result.as_json()) if as_json else sweep_text(result))

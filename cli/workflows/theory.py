@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from modelf.conformance import Comparison, compare_all, quantities
-from modelf.costs import COSTS
-from modelf.workload import WORKLOADS
-from registry.errors import TrapError
+from modelf.cells import Cell
+from modelf.conformance import Comparison, compare_all, quantities, quantities_of
+from modelf.costs import COSTS, session_cost
+from modelf.first_principles import turn_costs
+from modelf.workload import STANDARD_WORKLOAD, WORKLOADS, Workload
+from registry.errors import StudyError, TrapError
+from registry.study import find_root
+from registry.study_cells import cells_of
 
 MAX_LOADS = 100_000
+OWN_ORIGIN = "the cell's own step costs; lambda_ref is taken for the standard workload's computed all-miss capacity"
 
 
 @dataclass(frozen=True)
@@ -48,18 +54,46 @@ def parse_loads(texts: list[str]) -> tuple[float, ...]:
     return tuple(loads)
 
 
-def sweep(cell: str, workload: str, loads: tuple[float, ...]) -> Sweep:
-    """Model F at every load; TrapError for unknown names and loads outside."""
-    for name, value, known in (("cell", cell, COSTS), ("workload", workload, WORKLOADS)):
-        if value not in known:
-            raise TrapError(f"unknown {name}", where=f"--{name}", value=value, remedy=f"one of: {', '.join(known)}")
+def sweep(cell: str, workload: str, loads: tuple[float, ...], folder: Path) -> Sweep:
+    """Model F at every load; TrapError for unknown names and loads outside.
+
+    Beside the paper's cells, those of the study around `folder` that have
+    step costs.
+    """
+    if workload not in WORKLOADS:
+        known = ", ".join(WORKLOADS)
+        raise TrapError("unknown workload", where="--workload", value=workload, remedy=f"one of: {known}")
+    own = {} if cell in COSTS else _own_cells(folder)
+    if cell not in COSTS and cell not in own:
+        remedy = f"one of: {', '.join([*COSTS, *own])}"
+        raise TrapError("unknown cell", where="--cell", value=cell, remedy=remedy)
     try:
-        rows = tuple(quantities(cell, workload, load) for load in loads)
+        if cell in own:
+            rows = tuple(_own_quantities(own[cell], WORKLOADS[workload], load) for load in loads)
+        else:
+            rows = tuple(quantities(cell, workload, load) for load in loads)
     except ValueError as error:
-        raise TrapError(
-            f"outside model F: {error}", where="--load", remedy="take a larger multiple of lambda_ref"
-        ) from None
-    return Sweep(cell, workload, COSTS[cell].origin, loads, rows)
+        remedy = "take a larger multiple of lambda_ref"
+        raise TrapError(f"outside model F: {error}", where="--load", remedy=remedy) from None
+    origin = OWN_ORIGIN if cell in own else COSTS[cell].origin
+    return Sweep(cell, workload, origin, loads, rows)
+
+
+def _own_cells(folder: Path) -> dict[str, Cell]:
+    """The cells with step costs of the study around a folder, if there is one."""
+    try:
+        root = find_root(folder)
+    except StudyError:
+        return {}
+    return {name: cell for name, cell in cells_of(root).items() if name not in COSTS and cell.step_costs}
+
+
+def _own_quantities(cell: Cell, workload: Workload, load: float) -> dict[str, float]:
+    assert cell.step_costs is not None
+    costs = turn_costs(cell.step_costs, workload, cell.pool_tokens).all_miss_s
+    standard = turn_costs(cell.step_costs, STANDARD_WORKLOAD, cell.pool_tokens).all_miss_s
+    reference = session_cost(workload, costs) / session_cost(STANDARD_WORKLOAD, standard)
+    return quantities_of(costs, workload, load, reference)
 
 
 def conform() -> list[Comparison]:

@@ -60,3 +60,15 @@ def test_an_unknown_cell_names_the_known_ones_and_the_way(tmp_path: Path) -> Non
     result = command(root, "register", "rules/all-miss-small.yaml")
     assert result.code == 2
     assert "unknown cell" in result.err and "sglang-300k" in result.err and "cells/my-cell.yaml" in result.err
+
+
+def test_the_theory_takes_a_study_s_own_cell(tmp_path: Path) -> None:
+    root = empty_study(tmp_path)
+    (root / "cells").mkdir()
+    (root / "cells/my-cell.yaml").write_text(CELL)
+    own = json.loads(command(root, "theory", "--cell", "my-cell", "--load", "1.35", "--json").out)
+    paper = json.loads(command(root, "theory", "--cell", "sglang-300k", "--load", "1.35", "--json").out)
+    assert own["rho"] == pytest.approx(1.35)
+    assert own["mean_prompt_tokens"] == pytest.approx(paper["mean_prompt_tokens"], rel=0.02)
+    assert "own step costs" in own["origin"]
+    assert "my-cell" in command(root, "theory", "--cell", "nothing").err
