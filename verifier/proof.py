@@ -19,6 +19,7 @@ from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.predictors import computed
 from verifier.reexecution import Rerun
 from verifier.registration_checks import (
     beacon_of,
@@ -87,8 +88,9 @@ def prove_registration(
         if drawable(tag.registration, beacon):
             decidable = readings.outcome is Outcome.PROVEN
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
-            checks += _run_checks(proof.runs)
-            _judge(proof, tag.registration, frozen_predictions(evidence, tag))
+            frozen = frozen_predictions(evidence, tag)
+            checks += [*_run_checks(proof.runs), _check_predicted(tag.registration, frozen)]
+            _judge(proof, tag.registration, frozen)
         else:
             proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
     proof.check = group(tag.name, checks, "every check holds")
@@ -175,6 +177,16 @@ def frozen_predictions(evidence: StudyEvidence, tag: TagEvidence) -> Values:
         if predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
             return predictions.values
     return {}
+
+
+def _check_predicted(registration: Registration, frozen: Values) -> Check:
+    """What was to be predicted on the drawn plans was predicted."""
+    name, wanted = "predicted", computed(registration)
+    if not wanted:
+        return proven(name, "no predictor is computed", needed=False)
+    if not frozen:
+        return unprovable(name, f"{len(wanted)} predictors were to be computed, and no predictions are tagged")
+    return proven(name, f"{len(frozen)} predicted values are tagged; they have a proof of their own")
 
 
 def _judge(proof: Proof, registration: Registration, frozen: Values) -> None:

@@ -88,8 +88,11 @@ def test_a_prediction_after_a_run_is_refused(study: Path) -> None:
     result = command(study, "predict", "small")
     assert result.code == 2
     assert "runs of this registration have been started" in result.err
+    assert command(study, "run", "small").code == 0
     verified = command(study, "verify")
+    assert verified.code == 3
     assert "not frozen before the runs" in verified.out
+    assert "no predictions are tagged" in verified.out
 
 
 def test_nothing_to_predict(finished: Path) -> None:
