@@ -13,7 +13,7 @@ Runs = Annotated[Path | None, typer.Option(metavar="DIR", help="Where run files 
 
 
 def verify(identity: Optional = None, as_json: AsJson = False, runs: Runs = None) -> None:
-    """Recompute every verdict from raw records, and prove what came first.
+    """Recompute every verdict; prove what came first.
 
     Exit 0: all proven. 1: a failure. 3: runs missing, or something
     unprovable or not decidable. 2: no study could be read.
@@ -30,7 +30,7 @@ def verify(identity: Optional = None, as_json: AsJson = False, runs: Runs = None
 
 
 def status(identity: Optional = None) -> None:
-    """List registrations and where each of their runs stands.
+    """List registrations and where their runs stand.
 
     Example: trapkit status e2
     """
@@ -43,7 +43,9 @@ def status(identity: Optional = None) -> None:
 
 
 def ledger(runs: Runs = None) -> None:
-    """Verify the study and write evidence/ledger.json and evidence/LEDGER.md.
+    """Verify the study and write its ledger.
+
+    The files are evidence/ledger.json and evidence/LEDGER.md.
 
     Example: trapkit ledger
     """

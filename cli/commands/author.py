@@ -14,7 +14,7 @@ def register(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A rule file of the study, committed.")],
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Leave drawing to `draw` or to the next `run`.")] = False,
 ) -> None:
-    """Freeze a rule file: canonical bytes, signed tag, push; then draw its plans.
+    """Freeze a rule file, tag and push it, draw its plans.
 
     The same draft again changes nothing; a changed one becomes a new version.
 
@@ -37,9 +37,9 @@ def rehearse(
     seeds: Annotated[int, typer.Option(min=1, max=10_000, help="How many literal seeds.")] = 40,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Simulate a rule file over literal seeds; registers nothing.
+    """Simulate a rule file over literal seeds.
 
-    Says how often the rule would pass, and how its readings are distributed.
+    Registers nothing. Says how often the rule would pass, and how its readings are distributed.
 
     Example: trapkit rehearse rules/e2.yaml --seeds 40
     """
@@ -53,7 +53,7 @@ def rehearse(
 
 
 def draw(identity: Identity) -> None:
-    """Read a registration's beacon value and archive the witness's log.
+    """Read a registration's beacon value; archive the log.
 
     Example: trapkit draw e2
     """
@@ -69,7 +69,7 @@ def draw(identity: Identity) -> None:
 
 
 def predict(identity: Identity) -> None:
-    """Evaluate a registration's predictors on its drawn plans, and push them.
+    """Compute a registration's predictions and push them.
 
     They are frozen under pred/<id>/v<N> before any run; `run` does this by
     itself where it has not been done.
@@ -99,7 +99,7 @@ def run(
         bool, typer.Option("--exploratory", help="Run a rule file unregistered; marked so for ever.")
     ] = False,
 ) -> None:
-    """Run what is missing of a registration: arm x rate x seed.
+    """Run what is missing: arm x rate x seed.
 
     It must be tagged, pushed and drawn (a draw is made if it is due).
 

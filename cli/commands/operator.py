@@ -20,7 +20,7 @@ def advise(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how a trap is prevented, recognised and ended on one engine.
+    """Say how a trap is prevented, seen and ended.
 
     Estimates of a model from data sheets, no measurement.
 

@@ -26,7 +26,7 @@ def init(
         bool, typer.Option("--commit-runs", help="Keep run files in git too, not only their digests.")
     ] = False,
 ) -> None:
-    """Make a study: a git repository with study.yaml, rule files and a key.
+    """Make a study: a git repository, rule files, a key.
 
     Example: trapkit init my-study --local-remote
     """
@@ -45,7 +45,7 @@ def demo(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the demo's study goes.")] = Path("demo-study"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier demo in DIR.")] = False,
 ) -> None:
-    """Run the main job once, on a simulated engine: register, run, verify.
+    """Run the main job once, end to end, simulated.
 
     Example: trapkit demo build/demo-study
     """
@@ -61,7 +61,7 @@ def demo(
 def shell_init(
     shell: Annotated[Shell, typer.Argument(help="Your shell.")],
 ) -> None:
-    """Print a function that makes `trap verify` reach this program.
+    """Print a function that makes `trap verify` work.
 
     Example: eval "$(trapkit shell-init bash)"
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from cli.workflows.registered import Registered
+from registry.draft import Predictor
 from registry.plain_text import plain
 from registry.registration import Registration
 
@@ -30,6 +31,7 @@ def registration_text(found: Registered) -> str:
     lines += [f"  {r.arm}.{r.name}: {' '.join(r.text.split())}" for r in draft.rule.runs]
     lines += [f"  {r.arm}.{r.name} (reported): {' '.join(r.text.split())}" for r in draft.rule.reported]
     lines += [f"  rate: {draft.rule.rate.text}", *_frozen_lines(registration)]
+    lines += [f"  predicts {_predictor_words(p)}" for p in draft.predictors]
     for name in ("caveats", "notes", "deviations", "amendments"):
         for text in draft.source.get(name, []):
             lines += _wrapped(name.rstrip("s"), text)
@@ -51,6 +53,16 @@ def _arm_words(arm: object) -> str:
         )
         words.append(f"{key} ({inner})" if isinstance(value, dict) else f"{key} {inner}")
     return "; ".join(words) or "base arrivals alone"
+
+
+def _predictor_words(predictor: Predictor) -> str:
+    value = "computed on the drawn plans"
+    if predictor.value is not None:
+        value = f"{predictor.value:g}" + (f" times {predictor.times}" if predictor.times else "")
+    return (
+        f"{predictor.arm} at {predictor.rate:g}, {predictor.window}.{predictor.reading}: {value} "
+        f"± {predictor.relative_tolerance:.0%} ({predictor.kind})"
+    )
 
 
 def _frozen_lines(registration: Registration) -> list[str]:
