@@ -34,6 +34,41 @@ class GateSetting:
 
 
 @dataclass(frozen=True)
+class Shed:
+    """New sessions that arrive in [start_s, start_s + duration_s) are refused."""
+
+    start_s: float
+    duration_s: float
+
+    def refuses(self, arrival_s: float) -> bool:
+        """Whether a session that arrives then is refused."""
+        return self.start_s <= arrival_s < self.start_s + self.duration_s
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Base arrivals go on at `to_rate` (a multiple of lambda_ref) from `at_s`."""
+
+    at_s: float
+    to_rate: float
+
+
+@dataclass(frozen=True)
+class ToolSlowdown:
+    """Tool calls that start in [start_s, start_s + duration_s) take `extra_s`
+    longer.
+    """
+
+    start_s: float
+    duration_s: float
+    extra_s: float
+
+    def added_s(self, tool_start_s: float) -> float:
+        """Seconds added to a tool call that starts then."""
+        return self.extra_s if self.start_s <= tool_start_s < self.start_s + self.duration_s else 0.0
+
+
+@dataclass(frozen=True)
 class Arm:
     """One treatment. Arms of a seed share arrivals, turn counts, tool times.
 
@@ -44,6 +79,9 @@ class Arm:
     name: str
     burst: Burst | None = None
     gate: GateSetting | None = None
+    shed: Shed | None = None
+    cut: Cut | None = None
+    tool_slowdown: ToolSlowdown | None = None
     population: int | None = None
     caching: bool = True
 

@@ -10,7 +10,7 @@ from modelf.cells import CELLS, Cell
 from modelf.turn_law import TruncatedGeometric
 from modelf.workload import Workload
 from registry.canonical import digest
-from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
+from registry.design import Arm, Burst, Cut, Design, GateSetting, Seeds, Shed, ToolSlowdown, Window
 from registry.draft_checks import problems_of
 from registry.errors import DraftError, ManyErrors
 from registry.rule import RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
@@ -19,6 +19,13 @@ from registry.schema_check import check
 from registry.strict_yaml import Document, load
 
 NOMINAL_LAMBDA_REF_PER_S = 0.072
+ARM_PARTS: dict[str, Any] = {
+    "burst": Burst,
+    "gate": GateSetting,
+    "shed": Shed,
+    "cut": Cut,
+    "tool_slowdown": ToolSlowdown,
+}
 
 
 @dataclass(frozen=True)
@@ -141,9 +148,8 @@ def _design(source: dict[str, Any]) -> Design:
 
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
-    burst = Burst(**source["burst"]) if "burst" in source else None
-    gate = GateSetting(**source["gate"]) if "gate" in source else None
-    return Arm(name, burst, gate, source.get("population"), source.get("caching", True))
+    parts = {field: kind(**source[field]) for field, kind in ARM_PARTS.items() if field in source}
+    return Arm(name, **parts, population=source.get("population"), caching=source.get("caching", True))
 
 
 def _rule(document: Document, design: Design, pool_tokens: int) -> Rule:

@@ -11,6 +11,8 @@ from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
 
+_PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
+
 
 def problems_of(document: Document, design: Design, cells: Collection[str]) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
@@ -48,22 +50,19 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
         place: Path = ("design", "arms", arm.name)
         if arm.population is None and not design.rates:
             problem("an arm with open arrivals needs rates", place, arm.name, "give design.rates")
-        if arm.population is not None and (arm.burst or arm.gate):
-            problem("a closed population takes no burst and no gate", place, arm.name, "leave them out")
-        if arm.burst and arm.burst.start_s >= design.horizon_s:
-            problem(
-                "the burst starts after the run",
-                (*place, "burst", "start_s"),
-                arm.burst.start_s,
-                f"less than horizon_s = {design.horizon_s:g}",
-            )
-        if arm.gate and arm.gate.engage_s >= design.horizon_s:
-            problem(
-                "the cap engages after the run",
-                (*place, "gate", "engage_s"),
-                arm.gate.engage_s,
-                f"less than horizon_s = {design.horizon_s:g}",
-            )
+        for field, begins in _PART_STARTS.items():
+            part = getattr(arm, field)
+            if part is None:
+                continue
+            if arm.population is not None:
+                problem(f"a closed population takes no {field}", (*place, field), arm.name, "leave it out")
+            elif getattr(part, begins) >= design.horizon_s:
+                problem(
+                    f"the {field.replace('_', ' ')} starts after the run",
+                    (*place, field, begins),
+                    getattr(part, begins),
+                    f"less than horizon_s = {design.horizon_s:g}",
+                )
     if {arm.population is None for arm in design.arms} == {True, False}:
         problem(
             "open arms and closed populations do not mix in one registration",

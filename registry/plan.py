@@ -9,6 +9,7 @@ microseconds. No one can know a plan before the beacon is out.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -134,13 +135,37 @@ def burst_arrivals_us(key: bytes, burst: Burst) -> tuple[int, ...]:
     return tuple((offsets + round(burst.start_s * MICROSECONDS)).tolist())
 
 
-def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None) -> Plan:
-    """The plan of one arm at one arrival rate (None for a closed population)."""
+def _base(key: bytes, arm: Arm, lambda_per_s: float, rate: float | None, horizon_us: int) -> tuple[int, ...]:
+    if arm.cut is None:
+        return base_arrivals_us(key, lambda_per_s, horizon_us)
+    if rate is None:
+        raise RegistrationError("an arm with a cut needs its rate", value=arm.name)
+    slower, cut_us = rate / arm.cut.to_rate, round(arm.cut.at_s * MICROSECONDS)
+    # A cut to a higher rate brings arrivals from beyond the horizon into the run.
+    until_us = horizon_us if slower >= 1 else math.ceil(cut_us + (horizon_us - cut_us) / slower)
+    return cut_arrivals_us(base_arrivals_us(key, lambda_per_s, until_us), cut_us, slower, horizon_us)
+
+
+def cut_arrivals_us(arrivals_us: tuple[int, ...], cut_us: int, slower: float, horizon_us: int) -> tuple[int, ...]:
+    """The same arrivals with the time after `cut_us` stretched `slower` times,
+    rounded to microseconds: Poisson arrivals at a rate that much smaller.
+    """
+    times = np.asarray(arrivals_us, dtype=np.int64)
+    after = np.rint((times - cut_us) * slower)
+    moved = np.where(times < cut_us, times, cut_us + np.minimum(after, horizon_us).astype(np.int64))
+    return tuple(moved[moved < horizon_us].tolist())
+
+
+def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None, rate: float | None = None) -> Plan:
+    """The plan of one arm at one arrival rate (None for a closed population).
+
+    `rate` is that rate as a multiple of lambda_ref; an arm with a cut needs it.
+    """
     horizon_us = round(design.horizon_s * MICROSECONDS)
     base: tuple[int, ...] = ()
     if arm.population is None:
         assert lambda_per_s is not None
-        base = base_arrivals_us(key, lambda_per_s, horizon_us)
+        base = _base(key, arm, lambda_per_s, rate, horizon_us)
     burst = burst_arrivals_us(key, arm.burst) if arm.burst else ()
     return Plan(
         key=key,

@@ -111,7 +111,7 @@ class Registration:
         """The plan of one registered run."""
         design = self.draft.design
         key = self.plan_key(run.seed, beacon)
-        return make_plan(key, design, design.arm(run.arm), self.lambda_per_s(run))
+        return make_plan(key, design, design.arm(run.arm), self.lambda_per_s(run), run.rate)
 
     def references(self, run: RunId) -> dict[str, float]:
         """The reference values that the run's rules may name."""

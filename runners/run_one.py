@@ -65,7 +65,7 @@ def _plan(order: AttemptOrder, registration: Registration) -> Plan:
         return registration.plan(order.run, order.beacon)
     design = registration.draft.design
     key = plan_key("", 0, "", order.run.seed)
-    return make_plan(key, design, design.arm(order.run.arm), registration.lambda_per_s(order.run))
+    return make_plan(key, design, design.arm(order.run.arm), registration.lambda_per_s(order.run), order.run.rate)
 
 
 def plan_digest(plan: Plan) -> str:

@@ -42,7 +42,7 @@ def check_pool(frames: RunFrames, context: RunContext) -> Check:
 def check_gate(frames: RunFrames, context: RunContext) -> Check:
     """The gate's log is that of the arm's cap: engaged when said, never above."""
     name = "arm_gate"
-    gate, log = context.arm.gate, frames.gate
+    gate, log = context.arm.gate, frames.gate[frames.gate.event != "refused"]
     if gate is None:
         return refuted(name, "a gate's log in an arm without one") if len(log) else proven(name, "no gate")
     engaged = log.time_s[log.event == "engaged"]
@@ -71,5 +71,21 @@ def _peak(admitted: pd.DataFrame, ends: pd.Series) -> int:
     return peak
 
 
-ARM_CHECKS = (check_caching, check_pool, check_gate)
+def check_refusals(frames: RunFrames, context: RunContext) -> Check:
+    """Exactly the sessions that arrive while the arm sheds were refused."""
+    name, shed = "arm_refusals", context.arm.shed
+    sessions = frames.sessions
+    turned_away = sessions.session[sessions.outcome == "refused"].tolist()
+    logged = frames.gate.session[frames.gate.event == "refused"].tolist()
+    expected = [s for s, at in zip(sessions.session, sessions.arrival_s, strict=True) if shed and shed.refuses(at)]
+    if turned_away != expected or sorted(map(str, logged)) != sorted(expected):
+        return refuted(
+            name,
+            f"{len(turned_away)} sessions were refused and {len(logged)} refusals logged, "
+            f"the arm refuses {len(expected)}",
+        )
+    return proven(name, f"{len(expected)} sessions were refused, as the arm says" if shed else "none was refused")
+
+
+ARM_CHECKS = (check_caching, check_pool, check_gate, check_refusals)
 """The checks of one run against its arm, in order."""

@@ -8,6 +8,7 @@ check is only made where what it rests on could be read.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
@@ -15,6 +16,7 @@ from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.predictions import Values
 from registry.registration import Registration
+from registry.rule import Decision
 from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
@@ -90,7 +92,7 @@ def prove_registration(
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
             frozen = frozen_predictions(evidence, tag)
             checks += [*_run_checks(proof.runs), _check_predicted(tag.registration, frozen)]
-            _judge(proof, tag.registration, frozen)
+            _judge(proof, tag.registration, frozen, decidable)
         else:
             proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
     proof.check = group(tag.name, checks, "every check holds")
@@ -189,10 +191,13 @@ def _check_predicted(registration: Registration, frozen: Values) -> Check:
     return proven(name, f"{len(frozen)} predicted values are tagged; they have a proof of their own")
 
 
-def _judge(proof: Proof, registration: Registration, frozen: Values) -> None:
+def _judge(proof: Proof, registration: Registration, frozen: Values, decidable: bool) -> None:
     complete = [run for run in proof.runs if run.state == "complete" and run.readings]
-    verdicts = {run.run: run.verdicts for run in complete if run.verdicts}
+    verdicts = {run.run: run.verdicts for run in complete} if decidable else {}
     unavailable = [run.run for run in proof.runs if run.state == "unavailable"]
     proof.rates = rate_verdicts(registration, verdicts, unavailable)
+    if not decidable:
+        why = Decision(None, "this verifier's readings are not the frozen ones")
+        proof.rates = [replace(rate, decision=why) for rate in proof.rates]
     proof.verdict = overall_verdict(proof.rates)
     proof.scores = score(registration, {run.run: run.readings for run in complete}, frozen)

@@ -126,6 +126,8 @@ def _chain_problem(turns: pd.DataFrame, sessions: pd.DataFrame, context: RunCont
     expected_turn = np.where(first, 1, np.roll(turn, 1) + 1)
     previous_done_s = np.roll(turns.done_s.to_numpy()[order], 1)
     tool_s = _tool_times(sessions, context)[code, np.clip(turn - 2, 0, None)]
+    if slowdown := context.arm.tool_slowdown:
+        tool_s = tool_s + np.array([slowdown.added_s(time_s) for time_s in previous_done_s])
     expected_s = np.where(first, sessions.arrival_s.to_numpy()[code], previous_done_s + tool_s)
     planned_s = turns.planned_s.to_numpy()[order]
     wrong = np.flatnonzero((turn != expected_turn) | (planned_s != expected_s))

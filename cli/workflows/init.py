@@ -16,8 +16,6 @@ from registry.ssh_signature import default_key_path, ensure_key, public_text
 from registry.study import STUDY_FILE, StudySettings, settings_text
 from registry.witness.local import create_remote
 
-SHIPPED_RULES = ("e2.yaml", "all-miss-sglang-300k.yaml")
-
 
 @dataclass(frozen=True)
 class MadeStudy:
@@ -80,9 +78,9 @@ def _write_files(root: Path, settings: StudySettings) -> None:
     ignored = "*.partial\n" if settings.commit_runs else "runs/\n*.partial\n"
     (root / ".gitignore").write_text(ignored, encoding="utf-8")
     (root / "rules").mkdir()
-    for name in SHIPPED_RULES:
-        data = (resources.files("rules") / name).read_bytes()
-        (root / "rules" / name).write_bytes(data)
+    for source in resources.files("rules").iterdir():
+        if source.name.endswith(".yaml"):
+            (root / "rules" / source.name).write_bytes(source.read_bytes())
 
 
 def _ensure_identity(repository: git.Repo) -> list[str]:

@@ -75,7 +75,7 @@ def simulate_planned(order: tuple[bytes, RunId, bytes]) -> Readings:
     data, run, key = order
     registration = read_cached(data)
     design = registration.draft.design
-    plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run))
+    plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
     return read(frames_of(simulate(plan, design.arm(run.arm), registration.cell)), registration)
 
 

@@ -102,7 +102,9 @@ def rehearse_run(order: tuple[bytes, RunId]) -> Readings:
     data, run = order
     registration = read_cached(data)
     design = registration.draft.design
-    plan = make_plan(plan_key("", 0, "", run.seed), design, design.arm(run.arm), registration.lambda_per_s(run))
+    plan = make_plan(
+        plan_key("", 0, "", run.seed), design, design.arm(run.arm), registration.lambda_per_s(run), run.rate
+    )
     tables = simulate(plan, design.arm(run.arm), registration.cell)
     return read(frames_of(tables), registration)
 

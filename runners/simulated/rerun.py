@@ -37,7 +37,7 @@ def execute(registration: Registration, request: dict[str, object], folder: Path
     run = RunId(str(request["arm"]), request["rate"], int(str(request["seed"])))  # type: ignore[arg-type]
     design = registration.draft.design
     arm = design.arm(run.arm)
-    plan = make_plan(bytes.fromhex(str(request["key"])), design, arm, registration.lambda_per_s(run))
+    plan = make_plan(bytes.fromhex(str(request["key"])), design, arm, registration.lambda_per_s(run), run.rate)
     folder.mkdir()
     for name, table in simulate(plan, arm, registration.cell).items():
         feather.write_feather(table, str(folder / f"{name}.arrow"), compression="uncompressed")

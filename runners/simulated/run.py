@@ -19,7 +19,7 @@ from modelf.cells import Cell
 from registry.design import Arm
 from registry.errors import TrapError
 from registry.plan import Plan
-from runners.gate import SessionGate
+from runners.gate import GateEvent, SessionGate
 from runners.simulated.engine import Engine
 from runners.simulated.pool import KVPool
 from runners.simulated.request import Request, Session
@@ -41,7 +41,7 @@ def simulate(plan: Plan, arm: Arm, cell: Cell) -> dict[str, pa.Table]:
     return {
         "turns": turns_table(run.requests, run.sessions, plan.workload),
         "sessions": sessions_table(run.sessions.values()),
-        "gate": gate_table(run.gate.log if run.gate else (), run.horizon_s),
+        "gate": gate_table(run.gate_log(), run.horizon_s),
         "engine": engine_table(run.samples),
     }
 
@@ -64,6 +64,9 @@ class _Run:
         self.requests: list[Request] = []
         self.samples: list[tuple[int, ...]] = []
         self._plan = plan
+        self._shed = arm.shed
+        self._slowdown = arm.tool_slowdown
+        self.refusals: list[GateEvent] = []
         self._pool_tokens = cell.pool_tokens
         turns = range(1, plan.workload.turns.max_turns + 1)
         self._prompts = [plan.workload.prompt_tokens(turn) for turn in turns]
@@ -98,6 +101,10 @@ class _Run:
         if self.gate:
             self.gate.settle(horizon_s)
 
+    def gate_log(self) -> list[GateEvent]:
+        """The cap's events and the refusals, in time order."""
+        return sorted([*(self.gate.log if self.gate else ()), *self.refusals], key=lambda event: event.time_s)
+
     def _planned_arrivals(self) -> Iterator[Session]:
         """The sessions of the plan as they arrive; a population starts at 0."""
         for index in range(self._plan.population):
@@ -125,9 +132,21 @@ class _Run:
         else:
             session.order = len(self.sessions)
             self.sessions[session.name] = session
-            self._turn_due(session, now_s)
+            if self._shed and self._shed.refuses(now_s):
+                self._refuse(session, now_s)
+            else:
+                self._turn_due(session, now_s)
             if priority == _ARRIVAL:
                 self._push_arrival()
+
+    def _refuse(self, session: Session, now_s: float) -> None:
+        """Turn a new session away: its first turn is recorded, and no other."""
+        request = Request(session.name, session.order, 1, self._prompts[0], self._output_tokens, now_s)
+        request.outcome = "refused"
+        self.requests.append(request)
+        self.refusals.append(GateEvent(now_s, "refused", session.name))
+        session.end_s = now_s
+        session.outcome = "refused"
 
     def _turn_due(self, session: Session, now_s: float) -> None:
         """The session's next turn is ready; it goes if the gate lets it."""
@@ -164,6 +183,8 @@ class _Run:
             self._end(session, now_s, "ok")
         else:
             tool_s = draw.tool_us[done - 1] / _MICROSECONDS
+            if self._slowdown:
+                tool_s += self._slowdown.added_s(now_s)
             self._push(now_s + tool_s, _TOOL_END, session)
 
     def _end(self, session: Session, now_s: float, outcome: str) -> None:

@@ -19,6 +19,8 @@ from registry.draft import load_draft
 from registry.errors import DraftError, ManyErrors, TrapError
 from registry.schema_check import schema
 
+ROOT = Path(__file__).parents[2]
+
 RULES = Path(__file__).parents[2] / "rules"
 E2 = (RULES / "e2.yaml").read_text()
 ALL_MISS = (RULES / "all-miss-sglang-300k.yaml").read_text()
@@ -108,14 +110,27 @@ BAD = [
     ("spread_s: 60", "spread_s: 0", "the number is too small", "design.arms.BURST.burst.spread_s"),
     ("spread_s: 60", "spread_s: 1e200", "the number is too large", "design.arms.BURST.burst.spread_s"),
     ("start_s: 1200, s", "start_s: 8700, s", "the burst starts after the run", "design.arms.BURST.burst.start_s"),
-    ("engage_s: 0", "engage_s: 8700", "the cap engages after the run", "design.arms.CAPPED.gate.engage_s"),
+    ("engage_s: 0", "engage_s: 8700", "the gate starts after the run", "design.arms.CAPPED.gate.engage_s"),
     ("cap: 20", "cap: 0", "the number is too small", "design.arms.CAPPED.gate.cap"),
+    (
+        "NOBURST: {}",
+        "NOBURST: {shed: {start_s: 8700, duration_s: 1}}",
+        "the shed starts after the run",
+        "design.arms.NOBURST.shed.start_s",
+    ),
+    ("NOBURST: {}", "NOBURST: {cut: {at_s: 10, to_rate: 0}}", "too small", "design.arms.NOBURST.cut.to_rate"),
+    (
+        "NOBURST: {}",
+        "NOBURST: {tool_slowdown: {start_s: 1, duration_s: 1, extra_s: 0}}",
+        "too small",
+        "design.arms.NOBURST.tool_slowdown.extra_s",
+    ),
     ("release_after_s: null", "release_after_s: no", "ambiguous", None),
     ("end_s: 8700}", "end_s: 8700.5}", "the window does not lie inside the run", "design.windows.judged"),
     ("start_s: 5700", "start_s: 8700", "the window does not lie inside the run", "design.windows.judged"),
     ("start_s: 5700", "start_s: -1", "the number is too small", "design.windows.judged.start_s"),
     ("NOBURST: {}", "NOBURST: {population: 32}", "do not mix", "design.arms"),
-    ("    BURST:\n", "    BURST:\n      population: 3\n", "takes no burst and no gate", "design.arms.BURST"),
+    ("    BURST:\n", "    BURST:\n      population: 3\n", "takes no burst", "design.arms.BURST.burst"),
     ("rates: [1.35, 1.65]", "rates: []", "an arm with open arrivals needs rates", "design.arms.BURST"),
     ("calibration: all-miss-sglang-300k\n", "", "no calibration is named", None),
     ("calibration: all-miss-sglang-300k", "calibration: e2", "a registration cannot calibrate itself", "calibration"),
@@ -163,7 +178,7 @@ def test_a_bad_edit_is_named_with_its_field_and_line(old: str, new: str, words: 
     ("old", "new", "words", "field"),
     [
         ("      population: 32\n", "      population: 32\n      gate: {cap: 1, engage_s: 0, release_after_s: null}\n",
-         "takes no burst and no gate", "design.arms.ALLMISS"),
+         "takes no gate", "design.arms.ALLMISS.gate"),
         ("reading: uncached", "reading: cached", "unknown reading", "measures.all_miss_prefill_tokens_per_s.reading"),
         ("arm: ALLMISS, w", "arm: OTHER, w", "unknown arm", "measures.all_miss_prefill_tokens_per_s.arm"),
         ("all_miss_prefill_tokens_per_s:", "speed:", "unknown field speed", "measures.speed"),
@@ -189,8 +204,8 @@ def test_a_misspelt_field_gets_a_suggestion() -> None:
 
 
 def test_a_misplaced_field_gets_the_allowed_ones() -> None:
-    unknown = [e for e in findings(edited("NOBURST: {}", "NOBURST: {seeds: 3}")) if "unknown" in e.what]
-    assert unknown[0].remedy == "allowed here: burst, gate, population, caching"
+    unknown = [e for e in findings(edited("NOBURST: {}", "NOBURST: {temperature: 3}")) if "unknown" in e.what]
+    assert unknown[0].remedy == "allowed here: burst, gate, population, caching, shed, cut, tool_slowdown"
 
 
 def test_every_missing_field_is_named_once_with_its_meaning() -> None:
@@ -319,3 +334,11 @@ def test_the_order_of_a_list_matters() -> None:
 def test_the_order_of_the_arms_does_not_change_what_a_draft_is() -> None:
     turned = edited("    NOBURST: {}\n", "", edited("  arms:\n", "  arms:\n    NOBURST: {}\n"))
     assert _sha256(turned) == _sha256(E2)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*.yaml")), ids=lambda p: p.stem)
+def test_every_shipped_rule_file_is_accepted_and_named_after_its_id(path: Path) -> None:
+    draft = load_draft(path.read_bytes(), path.name)
+    assert draft.id == path.stem
+    assert draft.calibration is None or (ROOT / "rules" / f"{draft.calibration}.yaml").is_file()
+    assert any("econstructed" in note for note in draft.source["notes"])

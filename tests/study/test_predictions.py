@@ -27,7 +27,7 @@ COMPUTED = """predictors:
     arm: CAPPED
     rate: 1.35
     window: judged
-    reading: turns_per_s
+    reading: sojourn_s
     relative_tolerance: 0.000001
 blindness: none
 """
