@@ -129,22 +129,34 @@ def _is_sha256(text: object) -> bool:
     return isinstance(text, str) and bool(_SHA256.fullmatch(text))
 
 
-def read_log(mirror: Mirror, remote: str) -> AttemptLog:
-    """The log in a mirror: the local branch, else the remote's."""
+def read_log(mirror: Mirror, remote: str, witnessed: str | None = None) -> AttemptLog:
+    """The log in a mirror: the local branch, else the remote's; `witnessed` is
+    the last commit of it that a witness saw pushed.
+    """
     refs = mirror.refs()
-    for ref in (f"refs/heads/{BRANCH}", f"refs/remotes/{remote}/{BRANCH}"):
-        if ref in refs:
-            return _read(mirror, refs[ref][0])
-    return AttemptLog(())
+    names = (f"refs/heads/{BRANCH}", f"refs/remotes/{remote}/{BRANCH}")
+    tips = [refs[name][0] for name in names if name in refs]
+    if not tips:
+        return AttemptLog(())
+    # A branch that was not pulled is stale, not rewritten, where the other has it all.
+    whole = [tip for tip in tips if witnessed is None or tip == witnessed or mirror.is_ancestor(witnessed, tip)]
+    return _read(mirror, (whole or tips)[0], witnessed)
 
 
-def _read(mirror: Mirror, commit: str) -> AttemptLog:
+def _read(mirror: Mirror, commit: str, witnessed: str | None) -> AttemptLog:
     problems = [
         f"{path} was changed after it was pushed (commit {c[:12]}, {status})"
         for c, status, path in mirror.changes(commit)
     ]
+    if witnessed not in (None, commit) and mirror.is_ancestor(str(witnessed), commit) is not True:
+        problems.append(
+            f"the log does not hold what the witness saw pushed (commit {str(witnessed)[:12]}); if it is only behind: git fetch"
+        )
+    paths = mirror.list_files(commit, FOLDER)
+    if mirror.has_merges(commit) or [p for p in mirror.additions(commit) if p in set(paths)] != paths:
+        problems.append("the files of the log were not pushed one after the other, in the order of their numbers")
     records: list[AttemptRecord] = []
-    for path in mirror.list_files(commit, FOLDER):
+    for path in paths:
         data = mirror.blob(commit, path) if _FILE.fullmatch(path) else None
         if data is None:
             problems.append(f"{path} is not a file of the log")

@@ -11,6 +11,7 @@ from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
 
+MAX_RUNS = 100_000
 _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
 
 
@@ -38,6 +39,9 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
     def problem(what: str, path: Path, value: object, remedy: str) -> None:
         problems.append(DraftError(what, where=document.where(path), value=value, remedy=remedy))
 
+    rates = max(len(design.rates), 1)
+    if (runs := len(design.arms) * rates * len(design.seeds.values)) > MAX_RUNS:
+        problem("too many runs", ("design",), runs, f"at most {MAX_RUNS}: arms x rates x seeds")
     for window in design.windows:
         if not window.start_s < window.end_s <= design.horizon_s:
             problem(

@@ -86,8 +86,8 @@ class Mirror:
     def refs(self) -> dict[str, tuple[str, str]]:
         """Every ref: name to (object id, object type)."""
         form = "--format=%(refname)%00%(objectname)%00%(objecttype)"
-        lines = run_git(["for-each-ref", form], self.git_dir).stdout.decode("utf-8", "replace").splitlines()
-        rows = [line.split("\0") for line in lines]
+        lines = run_git(["for-each-ref", form], self.git_dir).stdout.decode("utf-8", "replace").split("\n")
+        rows = [line.split("\0") for line in lines if line]
         return {name: (oid, kind) for name, oid, kind in rows}
 
     def head(self) -> str | None:
@@ -139,6 +139,17 @@ class Mirror:
                 found.append((current, status, path))
         return found
 
+    def additions(self, commit: str) -> list[str]:
+        """Paths in the order in which the history of `commit` added them."""
+        arguments = ["log", "--reverse", "--topo-order", "-z", "--format=", "--name-only", "--diff-filter=A", commit]
+        done = run_git(arguments, self.git_dir).stdout.decode("utf-8", "replace")
+        return [path for path in done.split("\0") if path]
+
+    def has_merges(self, commit: str) -> bool:
+        """Whether the history of `commit` is no single line."""
+        done = run_git(["rev-list", "--min-parents=2", "--max-count=1", commit], self.git_dir)
+        return bool(done.stdout.strip())
+
 
 @contextmanager
 def mirror_of(repository: Path) -> Iterator[Mirror]:
@@ -157,6 +168,16 @@ def mirror_of(repository: Path) -> Iterator[Mirror]:
     with tempfile.TemporaryDirectory(prefix="trap-mirror-") as folder:
         target = Path(folder) / "mirror.git"
         run_git(
-            ["clone", "--quiet", "--mirror", "--no-local", "--", str(repository.resolve()), str(target)], Path(folder)
+            [
+                "clone",
+                "--quiet",
+                "--mirror",
+                "--no-local",
+                "--reject-shallow",
+                "--",
+                str(repository.resolve()),
+                str(target),
+            ],
+            Path(folder),
         )
         yield Mirror(target)

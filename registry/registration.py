@@ -16,8 +16,8 @@ from registry.canonical import canonical_bytes, load_json, sha256_hex
 from registry.design import RunId
 from registry.draft import Draft, build_draft
 from registry.errors import DraftError, RegistrationError
+from registry.frozen_form import check_form, check_quoted
 from registry.plan import PLAN_VERSION, Plan, make_plan, plan_key
-from registry.schema_check import check
 from registry.strict_yaml import Document
 
 SCHEMA = "trap-registration-1"
@@ -167,6 +167,7 @@ def read_registration(data: bytes, name: str) -> Registration:
     value = load_json(data, name)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) != _FIELDS:
         raise DraftError("not a frozen registration of this version", where=name, remedy=f"schema {SCHEMA}")
+    check_form(value, name)
     if canonical_bytes(value) != data:
         raise DraftError("the file is not in canonical form (RFC 8785)", where=name)
     try:
@@ -176,16 +177,13 @@ def read_registration(data: bytes, name: str) -> Registration:
 
 
 def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
-    document = Document(name, value["draft"])
-    check(document, "draft")
     cell = _cell(value["cell"])
-    draft = build_draft(document, {cell.name: cell})
+    draft = build_draft(Document(name, value["draft"]), {cell.name: cell})
     if draft.sha256 != value["draft_sha256"]:
         raise DraftError("draft_sha256 is not the digest of the draft", where=name, value=value["draft_sha256"])
     if draft.id != value["id"]:
         raise DraftError("the id differs from the draft's", where=name)
-    if not isinstance(value["version"], int) or value["version"] < 1:
-        raise DraftError("the version is not a positive integer", where=name, value=value["version"])
+    check_quoted(value, name)
     if value["plan_version"] != PLAN_VERSION:
         raise DraftError("an unknown plan version", where=name, value=value["plan_version"])
     return Registration(

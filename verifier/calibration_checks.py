@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median
 
 from registry.draft import Measure
@@ -51,6 +52,10 @@ def check_calibration(registration: Registration, proofs: Mapping[str, Proof]) -
         return refuted(name, f"the proof of {source.tag} failed: {source.check.reason}")
     if source.missing or source.check.outcome is Outcome.UNPROVABLE:
         return unprovable(name, f"{source.tag} is not wholly proven: {source.check.reason}")
+    if replace(source.registration.cell, constants=()) != replace(registration.cell, constants=()):
+        return refuted(name, f"{source.tag} measured another cell than the one that is frozen here")
+    if not source.registration.draft.measures:
+        return refuted(name, f"{source.tag} measures nothing for others")
     session_tokens = registration.draft.design.workload.expected_session_prompt_tokens()
     again = quote(source.registration, source.runs, session_tokens)
     if again.runs != frozen.runs:

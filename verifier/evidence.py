@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from registry.attempt_log import AttemptLog, read_log
+from registry.attempt_log import BRANCH, AttemptLog, read_log
 from registry.errors import StudyError, TrapError
 from registry.mirror import Mirror, mirror_of, run_git
 from registry.predictions import Predictions, read_predictions
@@ -86,7 +86,7 @@ def gather(root: Path) -> StudyEvidence:
             head=head,
             tags=tuple(_tags(mirror, head, witness, "reg")),
             predictions=tuple(_tags(mirror, head, witness, "pred")),
-            log=read_log(mirror, settings.remote),
+            log=read_log(mirror, settings.remote, _last_pushed(witness)),
             witness=witness,
         )
 
@@ -95,7 +95,7 @@ def _witness_log(mirror: Mirror, head: str, root: Path, remote: str) -> WitnessL
     archived = mirror.blob(head, ARCHIVE)
     url = run_git(["config", "--local", "--get", f"remote.{remote}.url"], root, check=False).stdout
     try:
-        live = live_log(url.decode().strip()) if url else None
+        live = live_log(url.decode("utf-8", "replace").strip()) if url else None
         rows = parse_log(live if live is not None else archived or b"", ARCHIVE)
     except TrapError as error:
         return WitnessLog((), "unreadable", f"{error.where}: {error.what}")
@@ -105,6 +105,12 @@ def _witness_log(mirror: Mirror, head: str, root: Path, remote: str) -> WitnessL
     if archived is not None and not live.startswith(archived):
         problem = "the archived push log is not the beginning of the witness's own: one of them was rewritten"
     return WitnessLog(tuple(rows), "the author's machine", problem)
+
+
+def _last_pushed(witness: WitnessLog) -> str | None:
+    """The last commit of the attempts log that the witness saw pushed."""
+    rows = rows_of(witness.rows, f"refs/heads/{BRANCH}")
+    return rows[-1].after if rows and not rows[-1].deletion else None
 
 
 def _tags(mirror: Mirror, head: str, witness: WitnessLog, kind: str) -> list[TagEvidence]:

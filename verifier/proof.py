@@ -26,10 +26,12 @@ from verifier.reexecution import Rerun
 from verifier.registration_checks import (
     beacon_of,
     check_beacon,
+    check_cell,
     check_frozen,
     check_push,
     check_readings,
     check_signature,
+    check_supersedes,
     check_tag,
     check_unchanged,
 )
@@ -86,7 +88,13 @@ def prove_registration(
     )
     if tag.registration is not None:
         readings = check_readings(tag.registration)
-        checks += [readings, check_calibration(tag.registration, earlier), _check_log(evidence, tag)]
+        checks += [
+            readings,
+            check_cell(tag.registration),
+            check_supersedes(tag.registration, evidence.tags),
+            check_calibration(tag.registration, earlier),
+            _check_log(evidence, tag),
+        ]
         if drawable(tag.registration, beacon):
             decidable = readings.outcome is Outcome.PROVEN
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
@@ -176,7 +184,8 @@ def frozen_predictions(evidence: StudyEvidence, tag: TagEvidence) -> Values:
     """The values frozen under the registration's prediction tag, if any."""
     for other in evidence.predictions:
         predictions = other.predictions
-        if predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
+        own = (other.id, other.version) == (tag.id, tag.version)
+        if own and predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
             return predictions.values
     return {}
 

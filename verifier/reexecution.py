@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,8 @@ from registry.design import RunId
 from verifier.check import Check, proven, refuted, unprovable
 
 PROGRAM = "runners.simulated.rerun"
+LIMIT_S = 3600.0
+"""How long one run may take; costs can be frozen with which none ever ends."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,10 @@ class Rerun:
         process = self._processes[self._places[number]]
         assert process.stdout is not None
         while number not in self._done:
+            limit = Timer(LIMIT_S, process.kill)
+            limit.start()
             line = process.stdout.readline()
+            limit.cancel()
             if not line.strip():
                 return None
             self._done.add(int(line))

@@ -7,12 +7,18 @@
 5. A witness saw the tag pushed, and saw one object only.
 6. The beacon came after that push.
 7. The verifier computes readings as the registration froze them.
+8. A cell with a name of the paper's has that cell's constants.
+9. It supersedes the version before it, by digest.
 
 Each is a pure function of evidence already read.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from artifacts.records import RECORDS_VERSION
+from modelf.cells import CELLS
 from registry.beacon import BeaconValue
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Registration
@@ -67,6 +73,8 @@ def check_frozen(evidence: TagEvidence) -> Check:
         return refuted(name, f"the file is {registration.tag}, the tag {evidence.name}")
     if evidence.tag.digest != registration.digest:
         return refuted(name, "the digest in the tag is not that of the registration in its commit")
+    if registration.claim != (registration.draft.claim or registration.claim):
+        return refuted(name, f"it claims {registration.claim}, its draft {registration.draft.claim}")
     return proven(name, f"SHA-256 {registration.digest}")
 
 
@@ -133,6 +141,31 @@ def check_readings(registration: Registration) -> Check:
         return unprovable(
             name, f"frozen with readings {registration.readings_version}, this verifier has {READINGS_VERSION}"
         )
+    if registration.records_version != RECORDS_VERSION:
+        return unprovable(name, f"frozen with records {registration.records_version}, known are {RECORDS_VERSION}")
     if registration.readings_golden_sha256 != golden_digest():
         return unprovable(name, "this verifier's golden vectors differ from the frozen ones")
     return proven(name, f"readings {READINGS_VERSION}, golden vectors agree")
+
+
+def check_cell(registration: Registration) -> Check:
+    """Check 8. A name of the paper's with other constants misleads its reader."""
+    name, cell = "cell", registration.cell
+    known = CELLS.get(cell.name)
+    if known and replace(known, constants=()) != replace(cell, constants=()):
+        return unprovable(name, f"the frozen constants of {cell.name} are not those that this verifier knows")
+    return proven(name, f"{cell.name}: {'as this verifier knows it' if known else 'a cell of the study'}")
+
+
+def check_supersedes(registration: Registration, tags: tuple[TagEvidence, ...]) -> Check:
+    """Check 9. So an earlier version cannot be passed over in silence."""
+    name = "supersedes"
+    earlier = [tag for tag in tags if tag.id == registration.id and tag.version < registration.version]
+    before = max(earlier, key=lambda tag: tag.version, default=None)
+    if before is None and registration.supersedes is None:
+        return proven(name, "the first version")
+    if before is None or before.registration is None:
+        return unprovable(name, "the version that it supersedes is not in the study")
+    if registration.supersedes != before.registration.digest:
+        return refuted(name, f"it does not name {before.name}, the version before it")
+    return proven(name, f"it supersedes {before.name}")

@@ -17,7 +17,7 @@ from registry.errors import CapExceeded, TrapError
 from registry.registration import Registration
 from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
-from verifier.check import Check, group, proven, refuted, unprovable
+from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
 from verifier.run_checks import PLAN_CHECKS, RunContext, check_identity
@@ -94,16 +94,26 @@ def report_run(
     else:
         context = _context(registration, beacon, run)
         frames = frames_of(tables)
-        checks += [check(frames, context) for check in (*PLAN_CHECKS, *ARM_CHECKS)]
-        if record.fields.get("engine", {}).get("simulated") is True:
+        checks += _record_checks(frames, context)
+        if report.simulated:
             again = rerun.tables(job) if rerun and job is not None else None
             checks.append(check_reexecution(tables, again))
+        else:
+            checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
         report.readings = read(frames, registration)
         report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
         if decidable:
             report.verdicts = run_verdicts(registration, run, report.readings)
     report.check = group(run.path, checks, "every check of the run holds")
     return report
+
+
+def _record_checks(frames: RunFrames, context: RunContext) -> list[Check]:
+    """The checks of plan and arm; without the plan's sessions, only the first."""
+    checks = [PLAN_CHECKS[0](frames, context)]
+    if checks[0].outcome is Outcome.PROVEN:
+        checks += [check(frames, context) for check in (*PLAN_CHECKS[1:], *ARM_CHECKS)]
+    return checks
 
 
 def _short(where: str | None, runs: Path) -> str:
@@ -126,14 +136,19 @@ def _read_record(folder: Path, chosen: AttemptRecord) -> RunRecord:
 
 
 def _describe(report: RunReport, record: RunRecord) -> None:
-    engine: dict[str, Any] = record.fields.get("engine") or {}
-    report.simulated = engine.get("simulated") is True
+    engine: dict[str, Any] = record.fields["engine"]
+    report.simulated = engine["simulated"] is True
     report.engine = str(engine.get("name"))
     started_at = record.fields.get("started_at")
     report.started_at = started_at if parse_timestamp(started_at) else None
 
 
 def _check_started(records: list[AttemptRecord], chosen: AttemptRecord) -> Check:
+    results = {
+        record.run_sha256 for record in records if record.event == "complete" and record.attempt == chosen.attempt
+    }
+    if len(results) > 1:
+        return refuted("started", f"attempt {chosen.attempt} has {len(results)} results that differ")
     for record in records:
         if record is chosen:
             break

@@ -78,4 +78,6 @@ def _predicted(registration: Registration, predictor: Predictor, run: RunId, fro
 
 
 def _hit(predicted: float, measured: float, tolerance: float) -> bool:
-    return math.isfinite(measured) and abs(measured - predicted) <= tolerance * abs(predicted)
+    return (
+        math.isfinite(measured) and math.isfinite(predicted) and abs(measured - predicted) <= tolerance * abs(predicted)
+    )

@@ -107,7 +107,7 @@ def _evaluate_again(
 
     try:
         return evaluate(registration, beacon_of(tag, evidence.witness), simulated)
-    except TrapError:
+    except (TrapError, ArithmeticError, ValueError):
         return None
 
 
@@ -122,4 +122,5 @@ def _orphans(evidence: StudyEvidence) -> list[str]:
 
 def _exploratory(runs: Path) -> list[str]:
     folder = runs / "exploratory"
-    return sorted(str(p.parent.relative_to(folder)) for p in folder.glob("*/*/*/*/attempt-*/run.json"))
+    found = (str(p.parent.relative_to(folder)) for p in folder.glob("*/*/*/*/attempt-*/run.json"))
+    return sorted(path.encode("utf-8", "replace").decode() for path in found)

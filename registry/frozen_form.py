@@ -1,0 +1,30 @@
+"""The form of a frozen registration: every field of the kind it should be.
+
+The author writes these bytes, so nothing about them is taken for granted: a
+field of another kind, a cell outside its schema or a calibration
+other than the draft's make the registration unreadable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from registry.errors import DraftError
+from registry.schema_check import check
+from registry.strict_yaml import Document
+
+
+def check_form(value: Any, name: str) -> None:
+    """Raise DraftError or ManyErrors unless the value is a registration."""
+    check(Document(name, value), "registration")
+    cell = {key: entry for key, entry in value["cell"].items() if key != "step_costs" or entry is not None}
+    check(Document(f"{name}, field cell", {"schema": "trap-cell-1", **cell}), "cell")
+    check(Document(f"{name}, field draft", value["draft"]), "draft")
+
+
+def check_quoted(value: dict[str, Any], name: str) -> None:
+    """Raise DraftError unless the calibration is the one that the draft names."""
+    calibration = value["calibration"]
+    quoted = calibration["registration"] if calibration else None
+    if quoted != value["draft"].get("calibration"):
+        raise DraftError("another calibration is frozen than the draft names", where=name, value=quoted)
