@@ -149,8 +149,9 @@ def _read(mirror: Mirror, commit: str, witnessed: str | None) -> AttemptLog:
         for c, status, path in mirror.changes(commit)
     ]
     if witnessed not in (None, commit) and mirror.is_ancestor(str(witnessed), commit) is not True:
+        short = str(witnessed)[:12]
         problems.append(
-            f"the log does not hold what the witness saw pushed (commit {str(witnessed)[:12]}); if it is only behind: git fetch"
+            f"the log does not hold what the witness saw pushed (commit {short}); if only behind: git fetch"
         )
     paths = mirror.list_files(commit, FOLDER)
     if mirror.has_merges(commit) or [p for p in mirror.additions(commit) if p in set(paths)] != paths:
