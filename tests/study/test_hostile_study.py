@@ -252,6 +252,9 @@ def test_one_session_twice(study: Path) -> None:
 def test_an_attempts_log_that_was_never_pushed(study: Path) -> None:
     tree = git(study, "rev-parse", f"{BRANCH}^{{tree}}")
     git(study, "update-ref", f"refs/heads/{BRANCH}", git(study, "commit-tree", tree, "-m", "all at once"))
+    # The remote's branch still holds what the witness saw: that log is judged.
+    assert command(study, "verify", "small").code == 0
+    git(study, "update-ref", "-d", f"refs/remotes/origin/{BRANCH}")
     result = command(study, "verify", "small")
     assert result.code == 1
     assert "the log does not hold what the witness saw pushed" in result.out
