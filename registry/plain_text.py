@@ -12,7 +12,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def plain(text: object, limit: int = 2000) -> str:
-    """One line of printable characters; others become `U+XXXX`."""
+    """One line of printable characters; others show as their code point, `U+202E` say."""
     flat = re.sub(r"[ \t\r\n]+", " ", str(text))[:limit]
     return "".join(c if unicodedata.category(c) not in _HIDDEN else f"U+{ord(c):04X}" for c in flat)
 

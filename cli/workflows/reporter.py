@@ -13,13 +13,3 @@ class Reporter(Protocol):
 
     def step(self, title: str, done: int, total: int) -> None:
         """`done` of `total` parts of the step `title` are finished."""
-
-
-class Silent:
-    """A reporter that says nothing."""
-
-    def say(self, text: str) -> None:
-        """Say nothing."""
-
-    def step(self, title: str, done: int, total: int) -> None:
-        """Show nothing."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from registry.beacon import BeaconPromise, BeaconValue
+from registry.beacon import Beacon, BeaconPromise, BeaconValue
 from registry.canonical import load_json
 from registry.errors import WitnessError
 from registry.timestamps import parse_timestamp
@@ -103,7 +103,7 @@ def rows_of(rows: Sequence[PushRow], ref: str) -> list[PushRow]:
     return [row for row in rows if row.ref == ref]
 
 
-class LocalBeacon:
+class LocalBeacon(Beacon):
     """The local witness's beacon, read from its push log."""
 
     chain = CHAIN
