@@ -41,7 +41,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class Cell:
-    """One engine configuration that a registration names."""
+    """One engine configuration that a registration names.
+
+    `scheduler` of its simulation: `prefill-first` (prefill steps before decode,
+    reservations in full; SGLang-like) or `mixed` (prefill chunks and decode in
+    one step, memory as needed, preemption by recomputation; vLLM-like). `cache`:
+    `token-lru` (a pool of tokens) or `block-lru` (of blocks of
+    `cache_block_tokens`). Hits come in whole blocks with either.
+    """
 
     name: str
     engine: str
@@ -52,6 +59,18 @@ class Cell:
     cache_block_tokens: int
     step_costs: StepCosts | None
     constants: tuple[Constant, ...]
+    scheduler: str = "prefill-first"
+    cache: str = "token-lru"
+
+    @property
+    def unit_tokens(self) -> int:
+        """Tokens of one unit of the pool."""
+        return self.cache_block_tokens if self.cache == "block-lru" else 1
+
+    @property
+    def pool_units(self) -> int:
+        """Units in the pool."""
+        return self.pool_tokens // self.unit_tokens
 
 
 _QWEN_A100 = StepCosts(
@@ -90,7 +109,7 @@ CELLS: dict[str, Cell] = {
         ),
         Cell(
             "vllm-300k", "vllm", "0.32.0", "Qwen2.5-7B-Instruct", "A100 80GB PCIe", 300_000, 16,
-            None, (_pool("printed", "KV pool capped at 300k tokens"),),
+            None, (_pool("printed", "KV pool capped at 300k tokens"),), "mixed", "block-lru",
         ),
         Cell(
             "h200-600k", "sglang", "0.5.22", "Qwen2.5-7B-Instruct", "H200 NVL", 600_000, 1,

@@ -44,6 +44,13 @@ class Workload:
             return 0
         return self.prompt_tokens(turn - 1) + self.output_tokens - 1
 
+    def longest_turn_tokens(self, step_cap: int | None = None) -> int:
+        """Prompt and output of the longest turn that can be, tokens; with
+        `step_cap`, no turn comes after that one.
+        """
+        last = min(self.turns.max_turns, step_cap or self.turns.max_turns)
+        return self.prompt_tokens(last) + self.output_tokens
+
     def expected_session_prompt_tokens(self) -> float:
         """sum_k S_k p_k: prompt tokens of a whole session, expected.
 

@@ -21,16 +21,51 @@ class Burst:
 
 
 @dataclass(frozen=True)
-class GateSetting:
-    """A FIFO session cap at the client, engaged at `engage_s`.
+class Adaptation:
+    """A cap that moves: additive increase, multiplicative decrease.
 
-    It comes off once both its queues have been empty for `release_after_s`
-    seconds; None keeps it to the horizon.
+    Each `interval_s`: the cap falls to the share `decrease` of itself, not
+    below `least_cap`, if fewer than `low_hit` of the follow-ups that finished
+    were full hits; else it rises by `increase` if anyone waits.
     """
 
-    cap: int
+    interval_s: float
+    low_hit: float
+    decrease: float
+    increase: int
+    least_cap: int
+
+
+@dataclass(frozen=True)
+class GateSetting:
+    """A FIFO gate at the client, engaged at `engage_s`.
+
+    It admits `cap` sessions (at first, where `adaptation` moves it) or, where
+    `cap` is None, sessions whose next turns fill the share `pool_share` of the
+    KV pool. It comes off once both its queues have been empty for
+    `release_after_s` seconds; None keeps it to the horizon.
+    """
+
+    cap: int | None
     engage_s: float
     release_after_s: float | None
+    adaptation: Adaptation | None = None
+    pool_share: float | None = None
+
+
+@dataclass(frozen=True)
+class EnginePolicy:
+    """What an arm changes inside the engine.
+
+    `order` of the waiting queue: `fcfs` or `least-attained-service` (tokens
+    computed for the session so far). `eviction`: `lru`, or `longest-wait`, an
+    oracle that evicts the context whose tool call ends last. `pin_s`: for how
+    long a context is safe from eviction while its session's tool runs.
+    """
+
+    order: str = "fcfs"
+    eviction: str = "lru"
+    pin_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +108,8 @@ class Arm:
     """One treatment. Arms of a seed share arrivals, turn counts, tool times.
 
     `population` sessions are kept running instead of open arrivals;
-    `caching` False switches the engine's prefix cache off.
+    `caching` False switches the engine's prefix cache off. No session takes
+    more than `step_cap` turns.
     """
 
     name: str
@@ -84,6 +120,8 @@ class Arm:
     tool_slowdown: ToolSlowdown | None = None
     population: int | None = None
     caching: bool = True
+    step_cap: int | None = None
+    engine: EnginePolicy = EnginePolicy()
 
 
 @dataclass(frozen=True)

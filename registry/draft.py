@@ -10,7 +10,19 @@ from modelf.cells import CELLS, Cell
 from modelf.turn_law import TruncatedGeometric
 from modelf.workload import Workload
 from registry.canonical import digest
-from registry.design import Arm, Burst, Cut, Design, GateSetting, Seeds, Shed, ToolSlowdown, Window
+from registry.design import (
+    Adaptation,
+    Arm,
+    Burst,
+    Cut,
+    Design,
+    EnginePolicy,
+    GateSetting,
+    Seeds,
+    Shed,
+    ToolSlowdown,
+    Window,
+)
 from registry.draft_checks import problems_of
 from registry.errors import DraftError, ManyErrors
 from registry.rule import RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
@@ -19,13 +31,6 @@ from registry.schema_check import check
 from registry.strict_yaml import Document, load
 
 NOMINAL_LAMBDA_REF_PER_S = 0.072
-ARM_PARTS: dict[str, Any] = {
-    "burst": Burst,
-    "gate": GateSetting,
-    "shed": Shed,
-    "cut": Cut,
-    "tool_slowdown": ToolSlowdown,
-}
 
 
 @dataclass(frozen=True)
@@ -148,8 +153,26 @@ def _design(source: dict[str, Any]) -> Design:
 
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
-    parts = {field: kind(**source[field]) for field, kind in ARM_PARTS.items() if field in source}
-    return Arm(name, **parts, population=source.get("population"), caching=source.get("caching", True))
+    parts = {field: kind(**source[field]) for field, kind in _ARM_PARTS.items() if field in source}
+    whole = {field: source[field] for field in ("population", "caching", "step_cap") if field in source}
+    return Arm(name, **parts, **whole)
+
+
+def _gate(**source: Any) -> GateSetting:
+    adaptation = source.pop("adaptation", None)
+    return GateSetting(
+        cap=source.pop("cap", None), adaptation=Adaptation(**adaptation) if adaptation else None, **source
+    )
+
+
+_ARM_PARTS: dict[str, Any] = {
+    "burst": Burst,
+    "gate": _gate,
+    "shed": Shed,
+    "cut": Cut,
+    "tool_slowdown": ToolSlowdown,
+    "engine": EnginePolicy,
+}
 
 
 def _rule(document: Document, design: Design, pool_tokens: int) -> Rule:
@@ -186,7 +209,7 @@ def _nominal_references(pool_tokens: int, design: Design, arm: Arm) -> list[dict
         "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
         "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,
         "pool_tokens": float(pool_tokens),
-        "cap": float(arm.gate.cap) if arm.gate else 0.0,
+        "cap": float(arm.gate.cap or 0) if arm.gate else 0.0,
     }
     return [
         {**common, "lambda_per_s": rate * NOMINAL_LAMBDA_REF_PER_S}

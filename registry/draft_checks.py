@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from modelf.cells import Cell
 from registry.design import Design
 from registry.errors import DraftError, TrapError
+from registry.policy_checks import policy_problems
 from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
@@ -15,12 +17,13 @@ MAX_RUNS = 100_000
 _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
 
 
-def problems_of(document: Document, design: Design, cells: Collection[str]) -> list[TrapError]:
+def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
     return [
         *_cell_problems(document, cells),
         *_design_problems(document, design),
         *_reference_problems(document, design),
+        *policy_problems(document, design, cells),
         *predictor_problems(document, design),
     ]
 

@@ -10,23 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import rfc8785
+from numpy.typing import NDArray
 
 from modelf.turn_law import TurnLaw
 from modelf.workload import Workload
 from registry.design import Arm, Burst, Design
 from registry.errors import CapExceeded, RegistrationError
-from registry.philox import top_53_bits, uniform, unit_exponential, words
+from registry.philox import many_words, top_53_bits, uniform, unit_exponential, words
 
 PLAN_VERSION = "trap-plan-1"
 MICROSECONDS = 1_000_000
 MAX_ARRIVALS = 10_000_000
 _BLOCK = 256
+_WORDS = 4
 
 
 def plan_key(digest: str, round_number: int, signature: str, seed: int) -> bytes:
@@ -59,12 +61,31 @@ class SessionDraw:
 
 
 @dataclass(frozen=True)
+class Draws:
+    """The randomness of sessions 0 .. n - 1 of one origin.
+
+    `turns` and `first_tool`, shape (n,): session i's turn count, and where its
+    tool times begin in `tool_us` (integer microseconds).
+    """
+
+    turns: NDArray[np.int64]
+    first_tool: NDArray[np.int64]
+    tool_us: NDArray[np.int64]
+
+    def session(self, index: int) -> SessionDraw:
+        """The draw of one session."""
+        turns, first = int(self.turns[index]), int(self.first_tool[index])
+        return SessionDraw(turns, tuple(self.tool_us[first : first + turns - 1].tolist()))
+
+
+@dataclass(frozen=True)
 class Plan:
     """What one (rate, arm, seed) is driven by.
 
     Arrivals are ascending integer microseconds; the sessions behind them are
     `base-0`, `base-1`, … and `burst-0`, …; a closed population has
-    `population-0`, … without arrivals.
+    `population-0`, … without arrivals. No session has more than `step_cap`
+    turns.
     """
 
     key: bytes
@@ -73,15 +94,18 @@ class Plan:
     base_arrivals_us: tuple[int, ...]
     burst_arrivals_us: tuple[int, ...]
     population: int
-    _draws: dict[tuple[str, int], SessionDraw] = field(default_factory=dict, repr=False, compare=False)
+    step_cap: int | None = None
+
+    def draws(self, origin: str, count: int) -> Draws:
+        """Turn counts and tool times of at least the first `count` sessions."""
+        draws = draw_sessions(self.key, self.workload, origin, -(-count // _BLOCK) * _BLOCK)
+        if self.step_cap is None:
+            return draws
+        return Draws(np.minimum(draws.turns, self.step_cap), draws.first_tool, draws.tool_us)
 
     def session(self, origin: str, index: int) -> SessionDraw:
         """Turn count and tool times of session `<origin>-<index>`."""
-        if (origin, index) not in self._draws:
-            first = index - index % _BLOCK
-            block = draw_sessions(self.key, self.workload, origin, first, _BLOCK)
-            self._draws.update({(origin, first + i): d for i, d in enumerate(block)})
-        return self._draws[origin, index]
+        return self.draws(origin, index + 1).session(index)
 
     def arrivals(self) -> list[tuple[int, str, int]]:
         """All (arrival_us, origin, index), in time order; base before burst
@@ -92,20 +116,21 @@ class Plan:
         return sorted(rows)
 
 
-@lru_cache(maxsize=256)
-def draw_sessions(key: bytes, workload: Workload, origin: str, first: int, count: int) -> tuple[SessionDraw, ...]:
-    """Sessions `first` .. `first + count - 1` of an origin.
+@lru_cache(maxsize=64)
+def draw_sessions(key: bytes, workload: Workload, origin: str, count: int) -> Draws:
+    """The first `count` sessions of an origin.
 
     Word 0 of stream `session/<origin>/<index>` gives the turn count, word k
     the tool time after turn k. Kept for the other arms and rates of the seed.
     """
-    width = workload.turns.max_turns
-    raw = np.stack([words(key, f"session/{origin}/{first + i}", width) for i in range(count)])
+    names = [f"session/{origin}/{index}" for index in range(count)]
+    heads = many_words(key, names, np.ones(count, dtype=np.int64)).reshape(count, _WORDS)
     table = np.asarray(turn_table(workload.turns), dtype=np.int64)
-    turns = 1 + np.searchsorted(table, top_53_bits(raw[:, 0]), side="right")
-    tool_us = np.rint(unit_exponential(raw[:, 1:]) * workload.mean_tool_s * MICROSECONDS)
-    times = tool_us.astype(np.int64).tolist()
-    return tuple(SessionDraw(n, tuple(row[: n - 1])) for n, row in zip(turns.tolist(), times, strict=True))
+    turns = 1 + np.searchsorted(table, top_53_bits(heads[:, 0]), side="right").astype(np.int64)
+    blocks = -(-turns // _WORDS)
+    raw = many_words(key, names, blocks)
+    tool_us = np.rint(unit_exponential(raw) * workload.mean_tool_s * MICROSECONDS).astype(np.int64)
+    return Draws(turns, (np.cumsum(blocks) - blocks) * _WORDS + 1, tool_us)
 
 
 def base_arrivals_us(key: bytes, lambda_per_s: float, horizon_us: int) -> tuple[int, ...]:
@@ -174,4 +199,5 @@ def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None, 
         base_arrivals_us=base,
         burst_arrivals_us=tuple(t for t in burst if t < horizon_us),
         population=arm.population or 0,
+        step_cap=arm.step_cap,
     )

@@ -122,7 +122,7 @@ class Registration:
             values["lambda_ref_per_s"] = self.calibration.lambda_ref_per_s
             values["all_miss_prefill_tokens_per_s"] = self.calibration.all_miss_prefill_tokens_per_s
         gate = self.draft.design.arm(run.arm).gate
-        if gate:
+        if gate and gate.cap is not None:
             values["cap"] = float(gate.cap)
         return values
 

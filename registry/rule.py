@@ -97,7 +97,7 @@ def _check_run_name(dotted: str, windows: set[str], setting: Arm, where: str) ->
                 "unknown reading in a rule", where=where, value=dotted, remedy=f"one of: {', '.join(READING_KINDS)}"
             )
         return
-    allowed = [name for name in REFERENCE_VALUES if name != "cap" or setting.gate]
+    allowed = [name for name in REFERENCE_VALUES if name != "cap" or (setting.gate and setting.gate.cap)]
     if setting.population is not None:
         allowed = ["pool_tokens"]
     if dotted not in allowed:

@@ -1,20 +1,8 @@
-"""The FIFO session cap at the client, as a pure state machine.
+"""The gate at the client, for one caller that names its sessions.
 
-No clock and no I/O: every method takes `time_s` (seconds from the run's
-start, never decreasing) and says who may go now. A simulator and a real load
-generator drive the same object.
-
-Three phases, each entered once:
-
-- open, before `engage_s`: everything passes; only who has started is known.
-- engaged: at most `cap` sessions hold a slot, each until it ends. Nobody holds
-  one when the phase begins, and turns in flight are not recalled; a session
-  asks at its next turn. It gets a slot if one is free, else it queues:
-  sessions already started (paused) go before new ones, each queue in order of
-  arrival. A free slot never coexists with a waiting session.
-- released, once both queues have been empty for `release_after_s` on end since
-  the gate engaged: everything passes. None: never. A gate that nobody ever
-  queues at is released too.
+No clock and no I/O: every method takes `time_s` (seconds from the run's start,
+never decreasing) and says who may go now. The rules are `runners.gate_rules`,
+which the simulator's core works by too; here sessions have names.
 
 The log: every slot handed out is exactly one event, `resumed` where the
 session had been paused, else `admitted` (at once or after queueing; also for a
@@ -22,16 +10,21 @@ session that had started before the gate engaged and found a slot free).
 `paused` is a started session joining the queue. `engaged` and `released` bear
 the time they took force, which may lie before the call that noticed. Nothing
 is refused.
-
-Source: the paper's session cap, as the registered tests describe it.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from artifacts.records import GATE_EVENTS
 from registry.design import GateSetting
+from runners import gate_rules
+from runners.gate_rules import NOBODY
+from runners.simulated.setup import gate_values
+from runners.simulated.state import GATE, GATE_EVENT, SESSION, grown, table
+
+_ROOM = 64
 
 
 class GateEvent(NamedTuple):
@@ -43,34 +36,32 @@ class GateEvent(NamedTuple):
 
 
 class SessionGate:
-    """At most `setting.cap` admitted sessions while engaged; FIFO, no refusal.
+    """A gate by `setting`; FIFO, no refusal.
 
-    `log` holds the events so far, in time order.
+    `log` holds the events so far, in the order in which they were noticed.
+    `pool_tokens` is the engine's KV pool, for a gate on its share.
     """
 
-    def __init__(self, setting: GateSetting) -> None:
-        if setting.cap < 1:
+    def __init__(self, setting: GateSetting, pool_tokens: int = 0) -> None:
+        if setting.cap is not None and setting.cap < 1:
             raise ValueError(f"cap must be at least 1, not {setting.cap}")
         self.log: list[GateEvent] = []
-        self._setting = setting
-        self._engaged = False
-        self._released = False
+        self._gate = table(GATE, 1, **gate_values(setting, pool_tokens))[0]
+        self._sessions = table(SESSION, _ROOM)
+        self._events = table(GATE_EVENT, _ROOM)
+        self._names: list[str] = []
+        self._indexes: dict[str, int] = {}
         self._now_s = 0.0
-        self._empty_since_s: float | None = setting.engage_s
-        self._started: set[str] = set()
-        self._holders: set[str] = set()
-        self._paused: deque[str] = deque()
-        self._new: deque[str] = deque()
 
     @property
     def holding(self) -> int:
         """Sessions that hold a slot."""
-        return len(self._holders)
+        return int(self._gate.holders)
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """Queued sessions in the order in which they will go."""
-        return (*self._paused, *self._new)
+        return tuple(self._names[index] for index in self._queued())
 
     def settle(self, time_s: float) -> None:
         """Engage or release if that was due by `time_s`.
@@ -82,73 +73,68 @@ class SessionGate:
         if time_s < self._now_s:
             raise ValueError(f"time went back from {self._now_s} to {time_s} s")
         self._now_s = time_s
-        if not self._engaged:
-            if time_s < self._setting.engage_s:
-                return
-            self._engaged = True
-            self._note(self._setting.engage_s, "engaged", None)
-        after_s = self._setting.release_after_s
-        if self._released or after_s is None or self._empty_since_s is None:
-            return
-        due_s = self._empty_since_s + after_s
-        if time_s >= due_s:
-            self._released = True
-            self._note(due_s, "released", None)
+        gate_rules.settle(self._gate, self._events, time_s)
+        self._keep_log()
 
-    def request(self, session: str, time_s: float) -> bool:
+    def request(self, session: str, time_s: float, tokens: int = 1) -> bool:
         """The session's next turn is ready: True if it may go now.
 
-        False: it queues, and a later `end` names it. ValueError if it is
+        `tokens`: its prompt and output, for a gate on the pool's share. False:
+        it queues, and a later `end` or `freed` names it. ValueError if it is
         queued already.
         """
         self.settle(time_s)
-        started = session in self._started
-        if not self._engaged or self._released or session in self._holders:
-            self._started.add(session)
-            return True
-        if session in self._paused or session in self._new:
+        index = self._index(session)
+        if index in self._queued():
             raise ValueError(f"{session} is queued already")
-        if len(self._holders) < self._setting.cap:
-            self._grant(session, time_s, "admitted")
-            return True
-        self._empty_since_s = None
-        if started:
-            self._paused.append(session)
-            self._note(time_s, "paused", session)
-        else:
-            self._new.append(session)
-        return False
+        weight = tokens if self._gate.unit_tokens else 1
+        goes = gate_rules.request(self._gate, self._sessions, self._events, index, weight, time_s)
+        self._keep_log()
+        return bool(goes)
 
     def end(self, session: str, time_s: float) -> list[str]:
         """The session is over, wherever it stood: who may go now, in order."""
         self.settle(time_s)
-        self._started.discard(session)
-        if session in self._holders:
-            self._holders.remove(session)
-        else:
-            for queue in (self._paused, self._new):
-                if session in queue:
-                    queue.remove(session)
-        return self._fill(time_s)
+        index = self._index(session)
+        gate_rules.withdraw(self._gate, self._sessions, index, time_s)
+        gate_rules.end(self._gate, self._sessions, self._events, index, time_s)
+        return self.freed(time_s)
 
-    def _fill(self, time_s: float) -> list[str]:
-        """Hand free slots to the queues; note when both have run empty."""
+    def finished(self, hit: bool) -> None:
+        """A follow-up turn finished, a full hit or not: an adaptive cap counts."""
+        gate_rules.observe(self._gate, int(hit))
+
+    def tick(self, time_s: float) -> list[str]:
+        """An adaptive cap's interval is over: who may go now, in order."""
+        self.settle(time_s)
+        gate_rules.adapt(self._gate, self._events, time_s)
+        return self.freed(time_s)
+
+    def freed(self, time_s: float) -> list[str]:
+        """Who may go now, in order; also after a `request` that was refused."""
         going: list[str] = []
-        while len(self._holders) < self._setting.cap and (self._paused or self._new):
-            if self._paused:
-                session, event = self._paused.popleft(), "resumed"
-            else:
-                session, event = self._new.popleft(), "admitted"
-            self._grant(session, time_s, event)
-            going.append(session)
-        if self._empty_since_s is None and not self._paused and not self._new:
-            self._empty_since_s = time_s
+        while (index := gate_rules.fill(self._gate, self._sessions, self._events, time_s)) != NOBODY:
+            going.append(self._names[index])
+            self._keep_log()
         return going
 
-    def _grant(self, session: str, time_s: float, event: str) -> None:
-        self._started.add(session)
-        self._holders.add(session)
-        self._note(time_s, event, session)
+    def _index(self, session: str) -> int:
+        if session not in self._indexes:
+            if len(self._names) == len(self._sessions):
+                self._sessions = grown(self._sessions, SESSION)
+            self._indexes[session] = len(self._names)
+            self._names.append(session)
+        return self._indexes[session]
 
-    def _note(self, time_s: float, event: str, session: str | None) -> None:
-        self.log.append(GateEvent(time_s, event, session))
+    def _queued(self) -> Iterator[int]:
+        for first in (self._gate.paused_first, self._gate.new_first):
+            while first != NOBODY:
+                yield int(first)
+                first = self._sessions[first].next_waiting
+
+    def _keep_log(self) -> None:
+        """Move the rules' new events to `log`, by name."""
+        for entry in self._events[: self._gate.events]:
+            name = None if entry.session == NOBODY else self._names[entry.session]
+            self.log.append(GateEvent(float(entry.time_s), GATE_EVENTS[entry.event], name))
+        self._gate.events = 0

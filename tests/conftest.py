@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ def _own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test touches the user's key, or reads the user's git settings."""
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
+        # The compiled core is kept between test runs, for this process and its children.
+        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR") or str(Path.home() / ".cache"))
         patch.setenv("TRAP_SIGNING_KEY", str(folder / "signing-key"))
         patch.setenv("HOME", str(folder))
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")

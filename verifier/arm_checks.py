@@ -1,8 +1,6 @@
-"""The checks that a run's arm was what it claims: cache, pool, gate."""
+"""The checks that a run's arm was what it claims: cache, pool, refusals."""
 
 from __future__ import annotations
-
-import pandas as pd
 
 from verifier.check import Check, proven, refuted, unprovable
 from verifier.readings import RunFrames
@@ -39,38 +37,6 @@ def check_pool(frames: RunFrames, context: RunContext) -> Check:
     return proven(name, f"at most {int(used.max())} of {context.cell.pool_tokens} tokens in the pool")
 
 
-def check_gate(frames: RunFrames, context: RunContext) -> Check:
-    """The gate's log is that of the arm's cap: engaged when said, never above."""
-    name = "arm_gate"
-    gate, log = context.arm.gate, frames.gate[frames.gate.event != "refused"]
-    if gate is None:
-        return refuted(name, "a gate's log in an arm without one") if len(log) else proven(name, "no gate")
-    engaged = log.time_s[log.event == "engaged"]
-    if list(engaged) != [gate.engage_s]:
-        return refuted(name, f"the cap engaged at {list(engaged)} s, the arm says {gate.engage_s} s")
-    if gate.release_after_s is None and (log.event == "released").any():
-        return refuted(name, "the cap was released, and the arm keeps it on")
-    admitted = log[log.event.isin(["admitted", "resumed"])]
-    ends = frames.sessions.set_index("session").end_s
-    release = log.time_s[log.event == "released"]
-    until = float(release.iloc[0]) if len(release) else float("inf")
-    peak = _peak(admitted[admitted.time_s < until], ends)
-    if peak > gate.cap:
-        return refuted(name, f"{peak} sessions were admitted at once, the cap is {gate.cap}")
-    return proven(name, f"at most {peak} sessions admitted at once, cap {gate.cap}")
-
-
-def _peak(admitted: pd.DataFrame, ends: pd.Series) -> int:
-    """The most sessions that held a slot at once; ends free slots first."""
-    starts = [(time, 1, 1) for time in admitted.time_s]
-    stops = [(time, 0, -1) for time in ends.reindex(admitted.session.unique()).dropna()]
-    held = peak = 0
-    for _, _, step in sorted(starts + stops):
-        held += step
-        peak = max(peak, held)
-    return peak
-
-
 def check_refusals(frames: RunFrames, context: RunContext) -> Check:
     """Exactly the sessions that arrive while the arm sheds were refused."""
     name, shed = "arm_refusals", context.arm.shed
@@ -87,5 +53,5 @@ def check_refusals(frames: RunFrames, context: RunContext) -> Check:
     return proven(name, f"{len(expected)} sessions were refused, as the arm says" if shed else "none was refused")
 
 
-ARM_CHECKS = (check_caching, check_pool, check_gate, check_refusals)
+ARM_CHECKS = (check_caching, check_pool, check_refusals)
 """The checks of one run against its arm, in order."""

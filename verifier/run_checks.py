@@ -75,12 +75,15 @@ def check_arrivals(frames: RunFrames, context: RunContext) -> Check:
 def _planned_sessions(frames: RunFrames, context: RunContext) -> list[tuple[str, str, int, float | None]]:
     plan = context.plan
     if context.arm.population is None:
+        sizes = {"base": len(plan.base_arrivals_us), "burst": len(plan.burst_arrivals_us)}
+        turns = {origin: plan.draws(origin, size).turns.tolist() for origin, size in sizes.items()}
         return [
-            (f"{origin}-{index}", origin, plan.session(origin, index).turns, time_us / MICROSECONDS)
+            (f"{origin}-{index}", origin, turns[origin][index], time_us / MICROSECONDS)
             for time_us, origin, index in plan.arrivals()
         ]
     count = max(len(frames.sessions), context.arm.population)
-    return [(f"population-{i}", "population", plan.session("population", i).turns, None) for i in range(count)]
+    drawn = plan.draws("population", count).turns.tolist()
+    return [(f"population-{i}", "population", drawn[i], None) for i in range(count)]
 
 
 def check_population(frames: RunFrames, context: RunContext) -> Check:
@@ -147,11 +150,15 @@ def _chain_problem(turns: pd.DataFrame, sessions: pd.DataFrame, context: RunCont
 def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.float64]:
     """Planned tool times in seconds, shape (sessions, max_turns); NaN beyond."""
     times = np.full((len(sessions), context.plan.workload.turns.max_turns), np.nan)
-    for row, (session, origin) in enumerate(zip(sessions.session, sessions.origin, strict=True)):
-        index = session.rpartition("-")[2]
-        if index.isdecimal() and len(index) < 10 and origin in ("base", "burst", "population"):
-            tool_us = context.plan.session(origin, int(index)).tool_us
-            times[row, : len(tool_us)] = np.asarray(tool_us, dtype=np.float64) / MICROSECONDS
+    for origin in ("base", "burst", "population"):
+        # check_arrivals has seen that an origin's sessions are numbered from 0.
+        rows = np.flatnonzero((sessions.origin == origin).to_numpy(dtype=bool))
+        draws = context.plan.draws(origin, len(rows))
+        for row in rows:
+            index = sessions.session.iloc[int(row)].rpartition("-")[2]
+            if index.isdecimal() and len(index) < 10 and int(index) < len(rows):
+                first, turns = draws.first_tool[int(index)], draws.turns[int(index)]
+                times[row, : turns - 1] = draws.tool_us[first : first + turns - 1] / MICROSECONDS
     return times
 
 

@@ -18,6 +18,7 @@ from registry.registration import Registration
 from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
+from verifier.gate_checks import check_gate
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
 from verifier.run_checks import PLAN_CHECKS, RunContext, check_identity
@@ -112,7 +113,7 @@ def _record_checks(frames: RunFrames, context: RunContext) -> list[Check]:
     """The checks of plan and arm; without the plan's sessions, only the first."""
     checks = [PLAN_CHECKS[0](frames, context)]
     if checks[0].outcome is Outcome.PROVEN:
-        checks += [check(frames, context) for check in (*PLAN_CHECKS[1:], *ARM_CHECKS)]
+        checks += [check(frames, context) for check in (*PLAN_CHECKS[1:], *ARM_CHECKS, check_gate)]
     return checks
 
 

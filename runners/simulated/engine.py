@@ -1,182 +1,137 @@
-"""A step-level engine with continuous batching and a prefix cache.
+"""One engine life: submissions, completions, and whose turn it is to act.
 
-Scheduling is first come, first served, and prefill goes before decode:
-
-- A prefill step has a budget of `chunk_tokens`. It continues the request cut
-  off by the last step's budget, then admits waiting requests from the head
-  while budget is left and prompt + output of the head fit beside the running
-  reservations; a head that does not fit blocks those behind it. It runs
-  without decode and yields the first token of each prefill it completes.
-- Otherwise the batch decodes, up to the next finish of a running request or
-  the first step boundary at or after a submission that the scheduler can act
-  on, whichever comes first.
-
-A piece of n new tokens after m tokens with KV costs `prefill_token_s` n +
-`prefill_pair_s` (n m + n^2 / 2), and `prefill_request_s` once a request.
-Times are seconds from the run's start.
+`next_s` is the next instant at which the engine acts (inf when idle): the loop
+calls `complete` there, hands it whatever else happens at that instant, then
+calls `schedule`. What a step does is the scheduler's: `prefill_first` or
+`mixed`. A piece of n new tokens after m tokens with KV costs
+`prefill_token_s` n + `prefill_pair_s` (n m + n^2 / 2), and `prefill_request_s`
+once a turn. Times are seconds from the run's start.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
 
-from modelf.cells import StepCosts
-from runners.simulated.decode import DecodeBatch
-from runners.simulated.pool import KVPool
-from runners.simulated.request import Request
+from runners.simulated import decode, mixed, pool, prefill_first
+from runners.simulated.compiled import compiled
+from runners.simulated.heap import push
+from runners.simulated.state import Run
 
-NEVER = math.inf
+ARRIVAL_ORDER, LEAST_SERVICE = range(2)
+"""Orders of the waiting queue."""
+
+_NEVER = math.inf
 
 
-class Engine:
-    """One engine life.
+@compiled
+def submit(run: Run, row: int, now_s: float) -> None:
+    """Queue a turn."""
+    engine, turn = run.engine[0], run.turns[row]
+    key = float(run.sessions[turn.session].attained) if engine.order == LEAST_SERVICE else 0.0
+    engine.sequence += 1
+    push(run.waiting, key, engine.sequence, row)
+    engine.waiting += 1
+    # Whoever waits during decode already is blocked until a turn finishes, or has cut the segment.
+    if engine.segment_steps and not engine.stepping:
+        if run.waiting[1].item == row and head_fits(run, now_s):
+            engine.next_s = decode.cut(run, now_s)
+    elif not engine.stepping and now_s < engine.next_s:
+        engine.next_s = now_s
 
-    `next_s` is the next instant at which it acts (inf when idle): call
-    `complete` there, hand it whatever else happens at that instant, then
-    `schedule`. Cached tokens come in whole blocks of `block_tokens`.
+
+@compiled
+def head_fits(run: Run, now_s: float) -> bool:
+    """Whether the scheduler could admit the head of the queue."""
+    if engine_pins(run):
+        pool.unpin(run, now_s)
+    return mixed.head_fits(run) if run.engine[0].mixed else prefill_first.head_fits(run)
+
+
+@compiled
+def engine_pins(run: Run) -> bool:
+    """Whether any context is pinned."""
+    return run.engine[0].pinned_oldest != pool.NOBODY
+
+
+@compiled
+def complete(run: Run) -> int:
+    """Apply the step or segment that ends at `next_s`.
+
+    Returns how many turns finished there; their rows are in `run.slots`.
     """
-
-    __slots__ = (
-        "_block_tokens",
-        "_caching",
-        "_costs",
-        "_decode",
-        "_output_tokens_total",
-        "_partial",
-        "_pool",
-        "_prefilled",
-        "_running",
-        "_step_tokens",
-        "_uncached_tokens_total",
-        "_waiting",
-        "next_s",
-    )
-
-    def __init__(self, costs: StepCosts, pool: KVPool, block_tokens: int = 1, caching: bool = True) -> None:
-        self.next_s = NEVER
-        self._costs = costs
-        self._pool = pool
-        self._block_tokens = block_tokens
-        self._caching = caching
-        self._decode = DecodeBatch(costs)
-        self._waiting: deque[Request] = deque()
-        self._running = 0
-        self._uncached_tokens_total = 0
-        self._output_tokens_total = 0
-        self._partial: Request | None = None
-        self._prefilled: list[Request] = []
-        self._step_tokens = 0
-
-    def submit(self, request: Request, now_s: float) -> bool:
-        """Queue a request; False if it is longer than the whole pool."""
-        tokens = request.prompt_tokens + request.output_tokens
-        if tokens > self._pool.size_tokens:
-            return False
-        waiting = self._waiting
-        waiting.append(request)
-        if self._decode.segment_steps:
-            # Whoever waits during decode already is blocked until a request finishes,
-            # or has cut the segment.
-            if len(waiting) == 1 and self._pool.fits(tokens):
-                self.next_s = self._decode.cut(now_s)
-        elif self.next_s == NEVER:
-            self.next_s = now_s
-        return True
-
-    def complete(self) -> list[Request]:
-        """Apply the step or segment that ends at `next_s`: who finished there."""
-        finished: list[Request] = []
-        if self._step_tokens:
-            self._complete_prefill(finished)
-        elif self._decode.segment_steps:
-            self._output_tokens_total += self._decode.complete(finished)
-        for request in finished:
-            request.done_s = self.next_s
-            context = request.prompt_tokens + request.output_tokens
-            # The last sampled token's KV is never written.
-            keep = context - 1 if self._caching else 0
-            self._pool.release(request.session, context, keep)
-        self._running -= len(finished)
+    engine = run.engine[0]
+    if engine.mixed and not engine.stepping:
+        mixed.grow(run, engine.segment_steps)
+    finished = decode.complete(run, 0) if engine.segment_steps else 0
+    if not engine.stepping:
         return finished
-
-    def schedule(self) -> None:
-        """Begin the next step or segment at `next_s`, or fall idle."""
-        if self._partial is not None or self._head_fits():
-            self._start_prefill()
-        elif self._decode.size:
-            self.next_s = self._decode.begin(self.next_s)
+    engine.stepping = 0
+    engine.uncached_total += engine.step_tokens
+    engine.step_tokens = 0
+    engine.output_total += engine.prefilled
+    for place in range(engine.prefilled):
+        row = run.slots[place].prefilled
+        turn = run.turns[row]
+        turn.generated += 1
+        if turn.generated == 1:
+            turn.first_token_s = engine.next_s
+        if turn.generated == turn.output_tokens:
+            run.slots[finished].finished = row
+            finished += 1
         else:
-            self.next_s = NEVER
+            decode.join(run, row)
+    engine.prefilled = 0
+    return finished
 
-    def gauges(self, time_s: float) -> tuple[int, int, int, int, int, int]:
-        """(running, waiting, reserved, idle, uncached total, output total).
 
-        The state at `time_s`, between the last event and `next_s`; tokens of
-        a prefill step count when it ends, decode tokens step by step.
-        """
-        return (
-            self._running,
-            len(self._waiting),
-            self._pool.reserved_tokens,
-            self._pool.idle_tokens,
-            self._uncached_tokens_total,
-            self._output_tokens_total + self._decode.sampled_by(time_s),
-        )
+@compiled
+def retire(run: Run, row: int, key: float) -> None:
+    """A finished turn leaves; its context stays, all but the last token.
 
-    def _head_fits(self) -> bool:
-        if not self._waiting:
-            return False
-        head = self._waiting[0]
-        return self._pool.fits(head.prompt_tokens + head.output_tokens)
+    `key` is the context's, see `pool.release`. The last sampled token's KV is
+    never written.
+    """
+    engine, turn = run.engine[0], run.turns[row]
+    context = turn.prompt_tokens + turn.output_tokens
+    if engine.mixed:
+        turn.held_units = pool.units_of(engine, context - 1)
+        mixed.forget(run, row)
+    keep = (context - 1) // engine.unit_tokens if engine.caching else 0
+    pool.release(run, turn.session, turn.held_units, keep, key)
+    run.sessions[turn.session].attained += context - turn.cached_tokens
+    engine.running -= 1
 
-    def _start_prefill(self) -> None:
-        costs = self._costs
-        budget = costs.chunk_tokens
-        cost_s = 0.0
-        while True:
-            request = self._partial
-            if request is None:
-                request = self._admit()
-                cost_s += costs.prefill_request_s
-            left = request.left_tokens
-            new = left if left < budget else budget
-            held = request.prompt_tokens - left
-            pairs = new * held + new * new / 2
-            cost_s += costs.prefill_token_s * new + costs.prefill_pair_s * pairs
-            request.left_tokens = left - new
-            budget -= new
-            if new < left:
-                self._partial = request
-                break
-            self._partial = None
-            self._prefilled.append(request)
-            if not budget or not self._head_fits():
-                break
-        self._step_tokens = costs.chunk_tokens - budget
-        self.next_s += cost_s
 
-    def _admit(self) -> Request:
-        """Take the head into the running set; its kept prefix is its hit."""
-        request = self._waiting.popleft()
-        prompt = request.prompt_tokens
-        kept = self._pool.reserve(request.session, prompt + request.output_tokens)
-        cached = kept if kept < prompt else prompt - 1
-        cached -= cached % self._block_tokens
-        request.cached_tokens = cached
-        request.left_tokens = prompt - cached
-        request.start_s = self.next_s
-        self._running += 1
-        return request
+@compiled
+def schedule(run: Run) -> None:
+    """Begin the next step or segment at `next_s`, or fall idle."""
+    engine = run.engine[0]
+    if engine_pins(run):
+        pool.unpin(run, engine.next_s)
+    stepping = mixed.schedule(run) if engine.mixed else prefill_first.schedule(run)
+    if stepping:
+        return
+    start_s = engine.next_s
+    engine.next_s = decode.begin(run, start_s, engine.segment_steps) if engine.decoding else _NEVER
+    if engine.waiting and engine_pins(run):
+        # The head may be blocked by pins alone: look again when the next one ends.
+        ends_s = run.sessions[engine.pinned_oldest].evict_key
+        if not engine.decoding:
+            engine.next_s = ends_s
+        elif ends_s < engine.next_s:
+            engine.next_s = decode.cut(run, ends_s)
 
-    def _complete_prefill(self, finished: list[Request]) -> None:
-        self._uncached_tokens_total += self._step_tokens
-        self._step_tokens = 0
-        self._output_tokens_total += len(self._prefilled)
-        for request in self._prefilled:
-            request.first_token_s = self.next_s
-            if request.output_tokens == 1:
-                finished.append(request)
-            else:
-                self._decode.join(request)
-        self._prefilled.clear()
+
+@compiled
+def sample(run: Run, second: int) -> None:
+    """Note the gauges at `second`, between the last event and `next_s`.
+
+    Tokens of a prefill step count when it ends, decode tokens step by step.
+    """
+    engine, gauges = run.engine[0], run.samples[second]
+    gauges.running = engine.running
+    gauges.waiting = engine.waiting
+    gauges.reserved_tokens = engine.reserved_units * engine.unit_tokens
+    gauges.idle_tokens = (engine.idle_units + engine.pinned_units) * engine.unit_tokens
+    gauges.uncached_total = engine.uncached_total
+    gauges.output_total = engine.output_total + decode.sampled_by(run, float(second))

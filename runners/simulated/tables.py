@@ -1,91 +1,133 @@
-"""From what a simulated run left in memory to the four record tables."""
+"""From the core's records after a run to the four record tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import attrgetter
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from artifacts.records import stamped
-from modelf.workload import Workload
-from runners.gate import GateEvent
-from runners.simulated.request import Request, Session
+from artifacts.records import GATE_EVENTS, TURN_OUTCOMES, stamped
+from registry.plan import Plan
+from runners.gate_rules import REFUSED
+from runners.simulated.loop import OK
+from runners.simulated.setup import ORIGINS, arrival_order
+from runners.simulated.state import GATE_EVENT, SAMPLE, SESSION, TURN, Run, column
 
 
-def turns_table(requests: list[Request], sessions: dict[str, Session], workload: Workload) -> pa.Table:
+def turns_table(run: Run, plan: Plan) -> pa.Table:
     """One row a turn that became due, by (planned_s, order of arrival).
 
     In the simulator the loop wakes on time and the first byte is written at
     once, so `ready_s` is `planned_s` and `submit_s` is `admitted_s`.
     """
-    rows = sorted(requests, key=attrgetter("planned_s", "order"))
-    planned_s = _column(rows, "planned_s")
-    admitted_s = _column(rows, "admitted_s")
-    turns = [row.turn for row in rows]
-    reusable = [workload.reusable_tokens(k) for k in range(1, workload.turns.max_turns + 1)]
-    outcomes = _column(rows, "outcome")
+    raw = _columns(run.turns, TURN, int(run.loop[0].rows))
+    order = np.lexsort((raw["session"], raw["planned_s"]))
+    rows = {name: values[order] for name, values in raw.items()}
+    names, origins = _names(run, plan)
+    reusable = [plan.workload.reusable_tokens(turn) for turn in range(1, plan.workload.turns.max_turns + 1)]
+    ok = rows["outcome"] == OK
     return _table(
         "turns",
-        session=_column(rows, "session"),
-        turn=turns,
-        origin=[sessions[row.session].origin for row in rows],
-        planned_s=planned_s,
-        ready_s=planned_s,
-        admitted_s=admitted_s,
-        submit_s=admitted_s,
-        start_s=_column(rows, "start_s"),
-        first_token_s=_column(rows, "first_token_s"),
-        done_s=_column(rows, "done_s"),
-        prompt_tokens=_column(rows, "prompt_tokens"),
-        reusable_tokens=[reusable[turn - 1] for turn in turns],
-        cached_tokens=_column(rows, "cached_tokens"),
-        output_tokens=[row.output_tokens if row.outcome == "ok" else 0 for row in rows],
-        retractions=[0] * len(rows),
-        outcome=outcomes,
-        detail=_column(rows, "detail"),
+        session=names.take(pa.array(rows["session"])),
+        turn=rows["turn"],
+        origin=origins.take(pa.array(rows["session"])),
+        planned_s=rows["planned_s"],
+        ready_s=rows["planned_s"],
+        admitted_s=_nullable(rows["admitted_s"]),
+        submit_s=_nullable(rows["admitted_s"]),
+        start_s=_nullable(rows["start_s"]),
+        first_token_s=_nullable(rows["first_token_s"]),
+        done_s=_nullable(rows["done_s"]),
+        prompt_tokens=rows["prompt_tokens"],
+        reusable_tokens=np.asarray(reusable)[rows["turn"] - 1],
+        cached_tokens=pa.array(rows["cached_tokens"], mask=rows["cached_tokens"] < 0),
+        output_tokens=np.where(ok, rows["output_tokens"], 0),
+        retractions=rows["retractions"],
+        outcome=_coded(rows["outcome"], TURN_OUTCOMES),
+        detail=pa.nulls(len(order), pa.string()),
     )
 
 
-def sessions_table(sessions: Iterable[Session]) -> pa.Table:
+def sessions_table(run: Run, plan: Plan) -> pa.Table:
     """One row a session that arrived, in order of arrival."""
-    rows = list(sessions)
+    count = _arrived(run)
+    rows = _columns(run.sessions, SESSION, count)
+    names, origins = _names(run, plan)
     return _table(
         "sessions",
-        session=_column(rows, "name"),
-        origin=_column(rows, "origin"),
-        arrival_s=_column(rows, "arrival_s"),
-        planned_turns=[row.draw.turns for row in rows],
-        turns_done=_column(rows, "turns_done"),
-        end_s=_column(rows, "end_s"),
-        outcome=_column(rows, "outcome"),
+        session=names,
+        origin=origins,
+        arrival_s=rows["arrival_s"],
+        planned_turns=rows["turns"],
+        turns_done=rows["turns_done"],
+        end_s=_nullable(rows["end_s"]),
+        outcome=_coded(rows["outcome"], TURN_OUTCOMES),
     )
 
 
-def gate_table(log: Iterable[GateEvent], horizon_s: float) -> pa.Table:
-    """The gate's log before the horizon; empty where there was no gate."""
-    rows = [event for event in log if event.time_s < horizon_s]
+def gate_table(run: Run, plan: Plan) -> pa.Table:
+    """The gate's log before the horizon, and who was refused, in time order.
+
+    An event may be noted after the time that it bears; at one instant the
+    gate's own events come before refusals.
+    """
+    rows = _columns(run.gate_log, GATE_EVENT, int(run.gate[0].events))
+    order = np.lexsort((rows["event"] == REFUSED, rows["time_s"]))
+    order = order[rows["time_s"][order] < run.loop[0].horizon_s]
+    session, event = rows["session"][order], rows["event"][order]
+    names, _ = _names(run, plan)
     return _table(
         "gate",
-        time_s=_column(rows, "time_s"),
-        event=_column(rows, "event"),
-        session=_column(rows, "session"),
+        time_s=rows["time_s"][order],
+        event=_coded(event, GATE_EVENTS),
+        session=names.take(pa.array(session, mask=session < 0)),
     )
 
 
-def engine_table(samples: list[tuple[int, ...]]) -> pa.Table:
-    """The gauges of whole seconds 0, 1, 2, …, as `Engine.gauges` gives them."""
-    gauges = zip(*samples, strict=True)
+def engine_table(run: Run) -> pa.Table:
+    """The gauges of whole seconds 0, 1, 2, …, up to the last before the end."""
+    count = int(run.loop[0].next_sample)
+    gauges = _columns(run.samples, SAMPLE, count).values()
     names = stamped("engine").names[1:]
-    seconds = [float(second) for second in range(len(samples))]
-    return _table("engine", time_s=seconds, **dict(zip(names, gauges, strict=True)))
+    return _table("engine", time_s=np.arange(count, dtype=np.float64), **dict(zip(names, gauges, strict=True)))
 
 
-def _column(rows: list[Request] | list[Session] | list[GateEvent], name: str) -> list[object]:
-    return list(map(attrgetter(name), rows))
+def _arrived(run: Run) -> int:
+    return int(run.loop[0].sessions if run.sessions[0].closed else run.loop[0].arrived) if len(run.sessions) else 0
 
 
-def _table(name: str, **columns: object) -> pa.Table:
+def _names(run: Run, plan: Plan) -> tuple[pa.Array, pa.Array]:
+    """Name and origin of every session that arrived, in order of arrival."""
+    count = _arrived(run)
+    if plan.population:
+        return pa.array([f"population-{i}" for i in range(count)], pa.string()), pa.array(
+            ["population"] * count, pa.string()
+        )
+    bases = len(plan.base_arrivals_us)
+    order = arrival_order(plan)[0][:count]
+    burst = (order >= bases).astype(np.int64)
+    index = order - burst * bases
+    names = [f"{ORIGINS[b]}-{i}" for b, i in zip(burst.tolist(), index.tolist(), strict=True)]
+    return pa.array(names, pa.string()), _coded(burst, ORIGINS)
+
+
+def _coded(codes: Any, words: tuple[str, ...]) -> pa.Array:
+    return pa.array(words, pa.string()).take(pa.array(codes, pa.int64()))
+
+
+def _nullable(times: Any) -> pa.Array:
+    return pa.array(times, pa.float64(), mask=np.isnan(times))
+
+
+def _columns(records: Any, dtype: np.dtype[Any], count: int) -> dict[str, Any]:
+    return {name: column(records, dtype, name, count) for name in dtype.names or ()}
+
+
+def _table(name: str, **columns: Any) -> pa.Table:
     schema = stamped(name)
-    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    arrays = [
+        values.cast(field.type) if isinstance(values := columns[field.name], pa.Array) else pa.array(values, field.type)
+        for field in schema
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)

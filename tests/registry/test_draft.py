@@ -70,7 +70,6 @@ BAD = [
     ("id: e2\n", "", "the field id is missing", None),
     ("blindness: >-", "blind: >-", "the field blindness is missing", None),
     ("  horizon_s: 8700\n", "", "the field horizon_s is missing", "design"),
-    ("cap: 20, ", "", "the field cap is missing", "design.arms.CAPPED.gate"),
     ("horizon_s: 8700", "horizon: 8700", "unknown field horizon", "design.horizon"),
     ("id: e2", "id: e2\nextra: 1", "unknown field extra", "extra"),
     ("schema: trap-draft-1", "schema: trap-draft-2", "not the expected value", "schema"),
@@ -125,6 +124,36 @@ BAD = [
         "too small",
         "design.arms.NOBURST.tool_slowdown.extra_s",
     ),
+    ("cap: 20, ", "", "either cap or pool_share", "design.arms.CAPPED.gate"),
+    ("cap: 20, ", "cap: 20, pool_share: 0.9, ", "either cap or pool_share", "design.arms.CAPPED.gate"),
+    ("cap: 20, ", "pool_share: 1.5, ", "the number is too large", "design.arms.CAPPED.gate.pool_share"),
+    (
+        "cap: 20, ",
+        "pool_share: 0.9, adaptation: {interval_s: 10, low_hit: 0.5, decrease: 0.5, increase: 1, least_cap: 4}, ",
+        "only a cap on sessions adapts",
+        "design.arms.CAPPED.gate.adaptation",
+    ),
+    (
+        "cap: 20, ",
+        "cap: 20, adaptation: {interval_s: 10, low_hit: 0.5, decrease: 0.5, increase: 1, least_cap: 21}, ",
+        "above the first cap",
+        "design.arms.CAPPED.gate.adaptation.least_cap",
+    ),
+    ("NOBURST: {}", "NOBURST: {engine: {order: random}}", "not one of the allowed", "design.arms.NOBURST.engine.order"),
+    (
+        "NOBURST: {}",
+        "NOBURST: {engine: {pin_s: 9, eviction: longest-wait}}",
+        "pins go with eviction lru",
+        "design.arms.NOBURST.engine.pin_s",
+    ),
+    (
+        "NOBURST: {}",
+        "NOBURST: {caching: false, engine: {pin_s: 9}}",
+        "no cache to evict from",
+        "design.arms.NOBURST.engine",
+    ),
+    ("NOBURST: {}", "NOBURST: {step_cap: 0}", "the number is too small", "design.arms.NOBURST.step_cap"),
+    ("tool_output_tokens: 550", "tool_output_tokens: 9999", "too small for one turn", "design.workload"),
     ("release_after_s: null", "release_after_s: no", "ambiguous", None),
     ("end_s: 8700}", "end_s: 8700.5}", "the window does not lie inside the run", "design.windows.judged"),
     ("start_s: 5700", "start_s: 8700", "the window does not lie inside the run", "design.windows.judged"),
@@ -205,7 +234,10 @@ def test_a_misspelt_field_gets_a_suggestion() -> None:
 
 def test_a_misplaced_field_gets_the_allowed_ones() -> None:
     unknown = [e for e in findings(edited("NOBURST: {}", "NOBURST: {temperature: 3}")) if "unknown" in e.what]
-    assert unknown[0].remedy == "allowed here: burst, gate, population, caching, shed, cut, tool_slowdown"
+    assert (
+        unknown[0].remedy
+        == "allowed here: burst, gate, population, caching, shed, cut, tool_slowdown, step_cap, engine"
+    )
 
 
 def test_every_missing_field_is_named_once_with_its_meaning() -> None:

@@ -20,10 +20,11 @@ from modelf.turn_law import TruncatedGeometric, mean_turns
 from modelf.workload import STANDARD_WORKLOAD
 from registry.design import Arm, Burst, Design, GateSetting, Seeds, Window
 from registry.errors import CapExceeded, RegistrationError
-from registry.philox import natural_log, top_53_bits, uniform, unit_exponential, words
+from registry.philox import many_words, natural_log, top_53_bits, uniform, unit_exponential, words
 from registry.plan import (
     MAX_ARRIVALS,
     Plan,
+    SessionDraw,
     base_arrivals_us,
     burst_arrivals_us,
     draw_sessions,
@@ -234,7 +235,8 @@ def test_the_turn_table_is_exact(mean_turns: int, max_turns: int) -> None:
 @pytest.mark.parametrize(("mean_turns", "max_turns"), [(1, 60), (15, 1), (1, 1)])
 def test_a_law_of_one_turn_gives_one_turn_and_no_tool_times(mean_turns: int, max_turns: int) -> None:
     workload = replace(STANDARD_WORKLOAD, turns=TruncatedGeometric(mean_turns, max_turns))
-    assert {(d.turns, d.tool_us) for d in draw_sessions(bytes(32), workload, "base", 0, 50)} == {(1, ())}
+    draws = draw_sessions(bytes(32), workload, "base", 50)
+    assert {draws.session(i) for i in range(50)} == {SessionDraw(1, ())}
 
 
 @pytest.mark.parametrize(("mean_turns", "max_turns"), [(0, 5), (-1, 5), (5, 0)])
@@ -245,7 +247,8 @@ def test_a_law_without_turns_is_refused(mean_turns: int, max_turns: int) -> None
 
 def test_turn_counts_and_tool_times_follow_their_laws() -> None:
     count = 6000
-    draws = draw_sessions(bytes(range(32)), STANDARD_WORKLOAD, "base", 0, count)
+    drawn = draw_sessions(bytes(range(32)), STANDARD_WORKLOAD, "base", count)
+    draws = [drawn.session(i) for i in range(count)]
     law = STANDARD_WORKLOAD.turns
     assert {d.turns for d in draws} <= set(range(1, 61))
     assert all(len(d.tool_us) == d.turns - 1 for d in draws)
@@ -263,10 +266,28 @@ def test_turn_counts_and_tool_times_follow_their_laws() -> None:
 
 def test_session_draws_do_not_depend_on_how_they_are_asked_for() -> None:
     key = bytes(32)
-    together = draw_sessions(key, STANDARD_WORKLOAD, "base", 0, 12)
-    assert draw_sessions(key, STANDARD_WORKLOAD, "base", 5, 3) == together[5:8]
+    few, many = (draw_sessions(key, STANDARD_WORKLOAD, "base", count) for count in (12, 700))
+    assert [few.session(i) for i in range(12)] == [many.session(i) for i in range(12)]
     plan = make_plan(key, DESIGN, DESIGN.arm("NOBURST"), 0.1)
-    assert [plan.session("base", i) for i in (11, 0, 7)] == [together[i] for i in (11, 0, 7)]
+    assert [plan.session("base", i) for i in (11, 0, 700)] == [*map(few.session, (11, 0)), plan.session("base", 700)]
+
+
+@given(keys, st.lists(st.integers(1, 20), min_size=1, max_size=6))
+@settings(max_examples=30, deadline=None)
+def test_many_streams_at_once_give_the_words_of_each(key: bytes, blocks: list[int]) -> None:
+    names = [f"stream {i}" for i in range(len(blocks))]
+    expected = np.concatenate([words(key, name, 4 * count) for name, count in zip(names, blocks, strict=True)])
+    assert np.array_equal(many_words(key, names, np.array(blocks)), expected)
+
+
+def test_a_step_cap_cuts_sessions_and_changes_nothing_else() -> None:
+    key = plan_key("ab" * 32, ROUND, SIGNATURE, 0)
+    free, capped = (make_plan(key, DESIGN, Arm("A", step_cap=cap), 0.1) for cap in (None, 5))
+    assert capped.base_arrivals_us == free.base_arrivals_us
+    for index in range(200):
+        longer, shorter = free.session("base", index), capped.session("base", index)
+        assert shorter.turns == min(longer.turns, 5)
+        assert shorter.tool_us == longer.tool_us[: shorter.turns - 1]
 
 
 # --- plans -------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts.records import GATE_EVENTS
@@ -103,6 +103,7 @@ def play(setting: GateSetting, operations: list[tuple[int, bool, int]]) -> Drive
     return driver
 
 
+@settings(deadline=None)
 @given(SETTING, OPERATIONS)
 def test_cap_order_and_release_are_right_under_any_use(
     setting: GateSetting, operations: list[tuple[int, bool, int]]
@@ -113,6 +114,7 @@ def test_cap_order_and_release_are_right_under_any_use(
     assert {event.event for event in driver.gate.log} <= set(GATE_EVENTS) - {"refused"}
 
 
+@settings(deadline=None)
 @given(SETTING, OPERATIONS)
 def test_nobody_is_lost(setting: GateSetting, operations: list[tuple[int, bool, int]]) -> None:
     driver = play(setting, operations)

@@ -72,27 +72,13 @@ def test_a_slot_freed_by_a_finish_is_used_in_the_same_instant() -> None:
     }
 
 
-def test_a_request_longer_than_the_pool_is_an_error_not_a_hang() -> None:
-    cell = replace(CELL, pool_tokens=4_500)
-    arm = Arm("GATED", gate=GateSetting(2, 0.0, None))
-    tables = simulate(plan_of(arm, 900.0), arm, cell)
-    failed = [r for r in tables["turns"].to_pylist() if r["outcome"] == "error"]
-    assert failed
-    for row in failed:
-        assert row["turn"] == 5  # 2000 + 4 * 650 + 100 tokens
-        assert row["done_s"] == row["submit_s"]
-        assert row["start_s"] is None
-        assert "4500" in row["detail"]
-    outcomes = {r["session"]: r["outcome"] for r in tables["sessions"].to_pylist()}
-    assert all(outcomes[row["session"]] == "error" for row in failed)
-
-
-def test_a_population_that_fits_nowhere_ends_instead_of_looping() -> None:
-    arm = Arm("CLOSED", population=3)
-    cell = replace(CELL, pool_tokens=2_000)
-    tables = simulate(plan_of(arm, 30.0), arm, cell)
-    assert tables["sessions"]["outcome"].to_pylist() == ["error"] * 3
-    assert tables["engine"].num_rows == 30
+@pytest.mark.parametrize("arm", [NOBURST, Arm("CLOSED", population=3)])
+def test_a_pool_too_small_for_the_longest_turn_is_an_error_before_the_run(arm: Arm) -> None:
+    # The longest of 60 turns: 2000 + 59 * 650 prompt tokens and 100 more.
+    with pytest.raises(TrapError, match="too small for one turn") as failure:
+        simulate(plan_of(arm, 30.0), arm, replace(CELL, pool_tokens=40_449))
+    assert failure.value.value == "a pool of 40449 tokens, a turn of 40450"
+    assert simulate(plan_of(arm, 30.0), arm, replace(CELL, pool_tokens=40_450))["engine"].num_rows == 30
 
 
 def test_a_cell_without_step_costs_is_refused_in_words() -> None:

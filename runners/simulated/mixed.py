@@ -1,0 +1,240 @@
+"""The vLLM-like scheduler: prefill chunks and decode share each step.
+
+A step has a budget of `chunk_tokens`. Every decoding turn takes one token of
+it; then the turn whose prefill is under way goes on, then waiting turns are
+admitted from the head, as long as budget is left and the units of the coming
+chunk are free. Memory is taken as it is needed: a decoding turn needs one unit
+more whenever its KV crosses a unit's end. Where none is left, the turn
+admitted last is preempted: it gives its units up, goes to the front of the
+queue and recomputes what it has lost of its prompt and output. No turn is
+admitted in a step that preempted.
+
+The weights are read once a step: a mixed step takes the larger of its prefill
+time and `decode_step_s`, plus `decode_kv_token_s` times the KV tokens of the
+decoding turns. Steps without prefill are advanced in closed form, as long as
+units are left for them.
+"""
+
+from __future__ import annotations
+
+from runners.simulated import decode, pool
+from runners.simulated.compiled import Record, compiled
+from runners.simulated.heap import discard, pop, push
+from runners.simulated.prefill_first import piece_s
+from runners.simulated.state import Run
+
+NOBODY = -1
+
+
+@compiled
+def head_fits(run: Run) -> bool:
+    """Whether a chunk of the head can be admitted in the coming step."""
+    engine = run.engine[0]
+    return bool(engine.waiting) and chunk_fits(run, run.costs[0].chunk_tokens - engine.decoding)
+
+
+@compiled
+def chunk_fits(run: Run, budget: int) -> bool:
+    """Whether the head's first chunk within `budget` tokens has room."""
+    if budget <= 0:
+        return False
+    engine = run.engine[0]
+    turn = run.turns[run.waiting[1].item]
+    cached = hit_tokens(run, turn)
+    new = min(turn.prompt_tokens + turn.generated - cached, budget)
+    return pool.fits(run, turn.session, pool.units_of(engine, cached + new))
+
+
+@compiled
+def hit_tokens(run: Run, turn: Record) -> int:
+    """Tokens of the turn that the session's context still holds, in blocks."""
+    engine, owner = run.engine[0], run.sessions[turn.session]
+    kept = owner.kept_units if owner.context != pool.NONE else 0
+    cached = min(kept * engine.unit_tokens, turn.prompt_tokens + turn.generated - 1)
+    return cached - cached % engine.block_tokens
+
+
+@compiled
+def schedule(run: Run) -> bool:
+    """Begin a step with prefill and say True, or name the decode segment."""
+    engine = run.engine[0]
+    preempted = make_room(run)
+    budget = run.costs[0].chunk_tokens - engine.decoding
+    if engine.partial != NOBODY and budget > 0:
+        preempted = extend_room(run, budget) or preempted
+    admits = engine.waiting and not preempted and chunk_fits(run, budget)
+    if (engine.partial != NOBODY and budget > 0) or admits:
+        step(run, budget, not preempted)
+        return True
+    engine.segment_steps = 0
+    if engine.decoding:
+        # What was preempted may be admitted again after one step.
+        engine.segment_steps = 1 if preempted else segment(run)
+    return False
+
+
+@compiled
+def make_room(run: Run) -> bool:
+    """Preempt until one decode step has the units that it needs."""
+    engine = run.engine[0]
+    preempted = False
+    while not pool.has_room(run, crossing_at(run, engine.steps_done)):
+        preempt(run)
+        preempted = True
+    return preempted
+
+
+@compiled
+def extend_room(run: Run, budget: int) -> bool:
+    """Whether the turn under prefill had to be preempted for want of room."""
+    if pool.has_room(run, crossing_at(run, run.engine[0].steps_done) + partial_units(run, budget)):
+        return False
+    preempt(run)
+    return True
+
+
+@compiled
+def partial_units(run: Run, budget: int) -> int:
+    """Units more that the turn under prefill needs for its next chunk."""
+    engine = run.engine[0]
+    turn = run.turns[engine.partial]
+    done = turn.prompt_tokens + turn.generated - turn.to_prefill
+    return pool.units_of(engine, done + min(turn.to_prefill, budget)) - turn.held_units
+
+
+@compiled
+def crossing_at(run: Run, steps_done: int) -> int:
+    """Decoding turns that need a new unit in the step after `steps_done`."""
+    return run.slots[-steps_done % run.engine[0].unit_tokens].crossings
+
+
+@compiled
+def segment(run: Run) -> int:
+    """Steps of decode alone: to the next finish, or as far as units last.
+
+    At least one, for which `make_room` has seen.
+    """
+    engine = run.engine[0]
+    limit = decode.steps_to_finish(run)
+    steps, needed = 1, crossing_at(run, engine.steps_done)
+    while steps < limit:
+        more = crossing_at(run, engine.steps_done + steps)
+        if not pool.has_room(run, needed + more):
+            break
+        needed += more
+        steps += 1
+    return steps
+
+
+@compiled
+def step(run: Run, budget: int, admits: bool) -> None:
+    """One step with prefill within `budget`; `next_s` becomes its end."""
+    engine, costs = run.engine[0], run.costs[0]
+    decoding_s = costs.decode_kv_token_s * engine.decode_kv if engine.decoding else 0.0
+    grow(run, 1)
+    start = budget
+    cost_s = 0.0
+    while budget > 0:
+        row = engine.partial
+        if row == NOBODY:
+            if not admits or not engine.waiting or not chunk_fits(run, budget):
+                break
+            row = admit(run)
+            cost_s += costs.prefill_request_s
+        turn = run.turns[row]
+        left = turn.to_prefill
+        new = left if left < budget else budget
+        done = turn.prompt_tokens + turn.generated - left
+        take_units(run, turn, pool.units_of(engine, done + new))
+        cost_s += piece_s(costs, new, done)
+        turn.to_prefill = left - new
+        budget -= new
+        if new < left:
+            engine.partial = row
+            break
+        engine.partial = NOBODY
+        run.slots[engine.prefilled].prefilled = row
+        engine.prefilled += 1
+    engine.step_tokens = start - budget
+    engine.segment_steps = 1 if engine.decoding else 0
+    engine.stepping = 1
+    engine.next_s += max(cost_s, costs.decode_step_s) + decoding_s
+
+
+@compiled
+def grow(run: Run, steps: int) -> None:
+    """Take the units that the batch needs for its next `steps` steps."""
+    engine = run.engine[0]
+    needed = 0
+    for done in range(steps):
+        needed += crossing_at(run, engine.steps_done + done)
+    if needed:
+        pool.reserve(run, needed)
+
+
+@compiled
+def take_units(run: Run, turn: Record, units: int) -> None:
+    """Hold `units` in all for a turn under prefill."""
+    if units > turn.held_units:
+        pool.reserve(run, units - turn.held_units)
+        turn.held_units = units
+
+
+@compiled
+def admit(run: Run) -> int:
+    """Take the head into the running set; its first chunk must have room."""
+    engine = run.engine[0]
+    row = pop(run.waiting)
+    engine.waiting -= 1
+    turn = run.turns[row]
+    cached = hit_tokens(run, turn)
+    pool.take(run, turn.session)
+    turn.to_prefill = turn.prompt_tokens + turn.generated - cached
+    turn.held_units = cached // engine.unit_tokens
+    pool.reserve(run, turn.held_units)
+    if turn.start_s != turn.start_s:
+        turn.start_s = engine.next_s
+        turn.cached_tokens = cached
+    run.slots[engine.running_count].running = row
+    engine.running_count += 1
+    engine.running += 1
+    return row
+
+
+@compiled
+def preempt(run: Run) -> None:
+    """Put the turn admitted last back to the front of the queue."""
+    engine = run.engine[0]
+    engine.running_count -= 1
+    row = run.slots[engine.running_count].running
+    turn = run.turns[row]
+    if row == engine.partial:
+        engine.partial = NOBODY
+        done = turn.prompt_tokens + turn.generated - turn.to_prefill
+    else:
+        turn.generated = turn.output_tokens - (turn.last_step - engine.steps_done)
+        done = turn.prompt_tokens + turn.generated - 1
+        decode.leave(run, row, done)
+        discard(run.finishing, row)
+        turn.held_units = pool.units_of(engine, done)
+    keep = done // engine.unit_tokens if engine.caching else 0
+    pool.release(run, turn.session, turn.held_units, keep, -engine.next_s)
+    turn.held_units = 0
+    turn.retractions += 1
+    engine.running -= 1
+    engine.waiting += 1
+    engine.sequence += 1
+    push(run.waiting, -1.0, -engine.sequence, row)
+
+
+@compiled
+def forget(run: Run, row: int) -> None:
+    """Take a finished turn out of the list of running ones."""
+    engine, slots = run.engine[0], run.slots
+    place = engine.running_count - 1
+    while slots[place].running != row:
+        place -= 1
+    engine.running_count -= 1
+    while place < engine.running_count:
+        slots[place].running = slots[place + 1].running
+        place += 1
