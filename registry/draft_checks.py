@@ -10,6 +10,7 @@ from registry.errors import DraftError, TrapError
 from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
+from registry.window_checks import window_problems
 
 MAX_RUNS = 100_000
 _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
@@ -20,6 +21,7 @@ def problems_of(document: Document, design: Design, cells: Collection[str]) -> l
     return [
         *_cell_problems(document, cells),
         *_design_problems(document, design),
+        *window_problems(document, design),
         *_reference_problems(document, design),
         *predictor_problems(document, design),
     ]
@@ -42,14 +44,6 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
     rates = max(len(design.rates), 1)
     if (runs := len(design.arms) * rates * len(design.seeds.values)) > MAX_RUNS:
         problem("too many runs", ("design",), runs, f"at most {MAX_RUNS}: arms x rates x seeds")
-    for window in design.windows:
-        if not window.start_s < window.end_s <= design.horizon_s:
-            problem(
-                "the window does not lie inside the run",
-                ("design", "windows", window.name),
-                [window.start_s, window.end_s],
-                f"0 <= start_s < end_s <= horizon_s = {design.horizon_s:g}",
-            )
     for arm in design.arms:
         place: Path = ("design", "arms", arm.name)
         if arm.population is None and not design.rates:
@@ -67,13 +61,6 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
                     getattr(part, begins),
                     f"less than horizon_s = {design.horizon_s:g}",
                 )
-    if {arm.population is None for arm in design.arms} == {True, False}:
-        problem(
-            "open arms and closed populations do not mix in one registration",
-            ("design", "arms"),
-            [arm.name for arm in design.arms],
-            "make two registrations",
-        )
     if design.rates and "calibration" not in document.value:
         problem(
             "rates are multiples of a measured lambda_ref, and no calibration is named",

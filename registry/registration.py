@@ -115,7 +115,10 @@ class Registration:
 
     def references(self, run: RunId) -> dict[str, float]:
         """The reference values that the run's rules may name."""
-        values: dict[str, float] = {"pool_tokens": float(self.cell.pool_tokens)}
+        values: dict[str, float] = {
+            "pool_tokens": float(self.cell.pool_tokens),
+            "session_prompt_tokens": self.draft.design.workload.expected_session_prompt_tokens(),
+        }
         rate = self.lambda_per_s(run)
         if self.calibration and rate is not None:
             values["lambda_per_s"] = rate

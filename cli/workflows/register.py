@@ -170,7 +170,7 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
     proof = _proven(study, draft.calibration)
     reporter.say(f"calibration {proof.tag}: proven")
     assert proof.registration is not None
-    return quote(proof.registration, proof.runs, draft.design.workload.expected_session_prompt_tokens())
+    return quote(proof.registration, proof.runs)
 
 
 def _register_calibration(study: Study, repository: git.Repo, name: str, reporter: Reporter) -> None:
