@@ -64,6 +64,7 @@ class Draft:
     measures: tuple[Measure, ...]
     predictors: tuple[Predictor, ...]
     claim: str | None
+    plan_from: str | None
     source: dict[str, Any]
 
     @property
@@ -110,6 +111,7 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         measures=tuple(Measure(name, **m) for name, m in source.get("measures", {}).items()),
         predictors=predictors,
         claim=source.get("claim"),
+        plan_from=source.get("plan_from"),
         source=source,
     )
 

@@ -68,6 +68,21 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
             None,
             "add calibration: all-miss-<cell>",
         )
+    plan_from = document.value.get("plan_from")
+    if (plan_from is None) == (design.seeds.binding == "plan_from"):
+        problem(
+            "seeds bound to plan_from, and plan_from, need each other",
+            ("design", "seeds", "binding"),
+            design.seeds.binding,
+            "name the registration whose plans are taken, and write binding: plan_from",
+        )
+    if plan_from == document.value["id"]:
+        problem(
+            "a registration cannot take its own plans",
+            ("plan_from",),
+            plan_from,
+            "name the registration that drew them",
+        )
     if document.value.get("calibration") == document.value["id"]:
         problem(
             "a registration cannot calibrate itself",

@@ -1,8 +1,8 @@
 """The proof of a registration tag, its checks nested.
 
 Order of trust: the tag and its registration, the witness, the beacon, the
-readings' version, the calibration, the attempts log, then run by run. A later
-check is only made where what it rests on could be read.
+readings' version, the calibration, the plans' source, the attempts log, then
+run by run. A later check is only made where what it rests on could be read.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.plan_source_checks import check_plan_from
 from verifier.prediction_proof import check_predicted, frozen_predictions, in_time
 from verifier.reexecution import Rerun
 from verifier.registration_checks import (
@@ -54,7 +55,7 @@ def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[Attemp
 
 def drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
     """Whether the registration's plans exist."""
-    return beacon is not None or registration.draft.design.seeds.binding == "literal"
+    return beacon is not None or not registration.waits_for_beacon
 
 
 def prove_registration(
@@ -93,6 +94,7 @@ def prove_registration(
             check_cell(tag.registration),
             check_supersedes(tag.registration, evidence.tags),
             check_calibration(tag.registration, earlier),
+            check_plan_from(tag.registration, earlier),
             _check_log(evidence, tag),
         ]
         if drawable(tag.registration, beacon):

@@ -81,6 +81,8 @@ def _frozen_lines(registration: Registration) -> list[str]:
             f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
             f"lambda_ref {c.lambda_ref_per_s:.5f}/s"
         )
+    if registration.plan_source:
+        lines.append(f"plans taken from {registration.plan_source.tag}; they existed before this registration")
     for rate in (registration.rehearsal or {}).get("rates", []):
         name = "closed" if rate["rate"] is None else f"{rate['rate']:g}"
         lines.append(f"rehearsed (simulated, literal seeds) at {name}: would pass {rate['pass_share']:.0%} of the time")

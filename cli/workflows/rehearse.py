@@ -17,6 +17,7 @@ from registry.beacon import BeaconPromise
 from registry.design import Design, RunId, Seeds
 from registry.draft import Draft, load_draft
 from registry.plan import make_plan, plan_key
+from registry.plan_source import to_be_quoted
 from registry.predictions import Values
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, Registration, freeze, read_registration
@@ -91,6 +92,7 @@ def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPro
         records_version=RECORDS_VERSION,
         claim="registered",
         supersedes=None,
+        plan_source=to_be_quoted(draft.plan_from),
     )
 
 
