@@ -72,6 +72,8 @@ def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: R
     highest = max((HIGHEST_CLAIM[w] for w in study.settings.witnesses), key=RANK.__getitem__)
     if draft.claim and RANK[draft.claim] > RANK[highest]:
         reporter.say(f"warning: it claims {draft.claim}; this study's witnesses allow {highest}: the proof will fail")
+    if draft.plan_from:
+        check_pushed(repository, study, latest(repository, draft.plan_from))
     calibration = _calibration(study, repository, draft, reporter)
     source = _plan_source(study, repository, draft, calibration)
     rehearsal = rehearse(draft, calibration, reporter).frozen() if draft.cell.step_costs else None
@@ -183,9 +185,7 @@ def _plan_source(
     """The registration whose plans are taken: registered, pushed and drawn."""
     if draft.plan_from is None:
         return None
-    source = latest(repository, draft.plan_from)
-    check_pushed(repository, study, source)
-    other = source.registration
+    other = latest(repository, draft.plan_from).registration
     unlike = difference(
         draft.design,
         calibration.lambda_ref_per_s if calibration else None,
