@@ -83,6 +83,13 @@ def test_predictions_are_a_proof_of_their_own_and_are_scored(study: Path) -> Non
     assert TAG in (study / "evidence/LEDGER.md").read_text()
 
 
+def test_a_rehearsal_predicts_on_the_plans_of_its_literal_seeds(drawn: Path) -> None:
+    done = command(drawn, "rehearse", "rules/small.yaml", "--seeds", "2", "--json")
+    assert done.code == 0, done.text
+    (rate,) = json.loads(done.out)["rates"]
+    assert rate["verdicts"]["CAPPED.as_predicted"] == [2, 2]
+
+
 def test_run_predicts_by_itself_before_the_first_attempt(study: Path) -> None:
     assert command(study, "run", "small", "--seed", "0").code == 0
     assert TAG in git(study, "tag")
