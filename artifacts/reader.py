@@ -65,7 +65,12 @@ def _refuse(text: str) -> None:
 
 def read_tables(folder: Path, record: RunRecord) -> dict[str, pa.Table]:
     """The attempt's tables, each checked against its digest and schema."""
-    return {name: _read_table(folder, name, record.files[f"{name}.parquet"]) for name in SCHEMAS}
+    return {name: read_table(folder, record, name) for name in SCHEMAS}
+
+
+def read_table(folder: Path, record: RunRecord, name: str) -> pa.Table:
+    """One table of the attempt, checked against its digest and schema."""
+    return _read_table(folder, name, record.files[f"{name}.parquet"])
 
 
 def _read_table(folder: Path, name: str, sha256: str) -> pa.Table:

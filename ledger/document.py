@@ -51,6 +51,7 @@ def _entry(proof: Proof) -> dict[str, Any]:
         "judged_window": draft.judged_window,
         "seed_binding": draft.design.seeds.binding,
         "calibration": to_json(registration.calibration),
+        "plan_from": to_json(registration.plan_source),
         "rehearsal": registration.rehearsal,
         "supersedes": registration.supersedes,
         "simulated": any(run.simulated for run in proof.runs),

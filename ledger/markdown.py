@@ -90,7 +90,7 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
     yield f"- Digest of the registration: {code(entry['digest'])}"
     if entry["push"]:
         yield f"- Pushed {entry['push']['timestamp']}, by the clock of the local witness: the author's own machine."
-    if entry["beacon"]:
+    if entry["beacon"] and entry.get("seed_binding", "beacon") == "beacon":
         beacon = entry["beacon"]
         yield (
             f"- Plans drawn from {markdown(beacon['chain'])} round {beacon['round']}, {code(beacon['signature'])}, "
@@ -98,6 +98,13 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
         )
     if entry.get("seed_binding") == "literal":
         yield "- Literal seeds: the order of registration and runs rests on run clocks."
+    if entry.get("plan_from"):
+        p = entry["plan_from"]
+        yield (
+            f"- Plans taken from {code('reg/' + p['registration'] + '/v' + str(p['version']))}: they existed before "
+            "this registration was made, so its author could have known them. The order of registration and runs "
+            "rests on run clocks."
+        )
     if entry.get("calibration"):
         c = entry["calibration"]
         yield (

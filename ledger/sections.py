@@ -99,7 +99,7 @@ def scores_section(entry: dict[str, Any]) -> Iterator[str]:
         [
             code(s["name"]),
             s["kind"],
-            f"{code(s['arm'])} {s['rate']:g}",
+            f"{code(s['arm'])} {'closed' if s['rate'] is None else format(s['rate'], 'g')}",
             code(s["reading"]),
             _predicted(s),
             ", ".join(f"seed {seed}: {_number(value)}" for seed, value in s["measured"].items()),

@@ -134,11 +134,30 @@ class Window:
 
 
 @dataclass(frozen=True)
+class ReleaseWindow:
+    """The span from a run's own release to `end_s`.
+
+    It starts at the first `released` event of the run of arm
+    `from_release_of` at the same rate and seed, for every arm of that rate
+    and seed; where that cap never comes off it is empty, [end_s, end_s).
+    """
+
+    name: str
+    from_release_of: str
+    end_s: float
+
+    def opened(self, release_s: float) -> Window:
+        """The window of a run released then; NaN where it never was."""
+        return Window(self.name, release_s if release_s < self.end_s else self.end_s, self.end_s)
+
+
+@dataclass(frozen=True)
 class Seeds:
     """Seed numbers, and what their plans are bound to.
 
     `binding` is `beacon` (digest and beacon enter the plan key, so no plan
-    exists before the registration) or `literal` (the seed number alone).
+    exists before the registration), `literal` (the seed number alone) or
+    `plan_from` (the plans of another registration, made before this one).
     """
 
     values: tuple[int, ...]
@@ -153,12 +172,32 @@ class Design:
     workload: Workload
     rates: tuple[float, ...]
     arms: tuple[Arm, ...]
-    windows: tuple[Window, ...]
+    windows: tuple[Window | ReleaseWindow, ...]
     seeds: Seeds
 
     def arm(self, name: str) -> Arm:
         """The arm called `name`; KeyError where there is none."""
         return {arm.name: arm for arm in self.arms}[name]
+
+    def window(self, name: str) -> Window | ReleaseWindow:
+        """The window called `name`; KeyError where there is none."""
+        return {window.name: window for window in self.windows}[name]
+
+    @property
+    def releasing(self) -> tuple[str, ...]:
+        """The arms whose runs' releases open a window."""
+        return tuple(dict.fromkeys(w.from_release_of for w in self.windows if isinstance(w, ReleaseWindow)))
+
+    @property
+    def judged_rates(self) -> tuple[float | None, ...]:
+        """The rates that are judged one by one; (None,) where all is closed."""
+        return self.rates or (None,)
+
+    def run_of(self, arm: str, rate: float | None, seed: int) -> RunId:
+        """An arm's run that belongs to a rate and seed: a closed population
+        runs once a seed, for every rate.
+        """
+        return RunId(arm, rate if self.arm(arm).population is None else None, seed)
 
     def run_ids(self) -> tuple[RunId, ...]:
         """Every registered run: arm x rate x seed, in the design's order."""

@@ -18,50 +18,20 @@ from registry.design import (
     Design,
     EnginePolicy,
     GateSetting,
+    ReleaseWindow,
     Seeds,
     Shed,
     ToolSlowdown,
     Window,
 )
 from registry.draft_checks import problems_of
+from registry.draft_rule import rule_of
 from registry.errors import DraftError, ManyErrors
-from registry.rule import RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
-from registry.rule_constancy import check_run_rule
+from registry.predictor import Predictor
+from registry.rule import Rule
 from registry.schema_check import check
 from registry.strict_yaml import Document, load
-
-NOMINAL_LAMBDA_REF_PER_S = 0.072
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """A prediction of one reading; a run hits within the tolerance.
-
-    A `stated` one has its `value`, in the reading's unit or in multiples of
-    the reference value `times`. The other kinds are computed on the drawn
-    plans: `costs` says which costs model F takes; the fluid starts at
-    `all_miss_from_s` with `sessions_present`.
-    """
-
-    name: str
-    kind: str
-    source: str
-    arm: str
-    rate: float
-    window: str
-    reading: str
-    relative_tolerance: float
-    value: float | None = None
-    times: str | None = None
-    predictor_version: int | None = None
-    costs: str | None = None
-    all_miss_from_s: float | None = None
-    sessions_present: float | None = None
-
-    @property
-    def computed(self) -> bool:
-        """Whether `trapkit predict` evaluates it."""
-        return self.kind != "stated"
+from registry.window_checks import start_problems
 
 
 @dataclass(frozen=True)
@@ -88,6 +58,7 @@ class Draft:
     measures: tuple[Measure, ...]
     predictors: tuple[Predictor, ...]
     claim: str | None
+    plan_from: str | None
     source: dict[str, Any]
 
     @property
@@ -117,7 +88,10 @@ def load_draft(text: bytes, name: str, cells: Mapping[str, Cell] = CELLS) -> Dra
 def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
     """A Draft from a document that satisfies the schema."""
     source = document.value
+    if problems := start_problems(document):
+        raise ManyErrors(problems)
     design = _design(source["design"])
+    predictors = tuple(_predictor(p) for p in source["predictors"])
     if problems := problems_of(document, design, cells):
         raise ManyErrors(problems)
     return Draft(
@@ -127,16 +101,18 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         cell=cells[source["cell"]],
         calibration=source.get("calibration"),
         design=design,
-        rule=_rule(document, design, cells[source["cell"]].pool_tokens),
+        rule=rule_of(document, design, cells[source["cell"]].pool_tokens, predictors),
         measures=tuple(Measure(name, **m) for name, m in source.get("measures", {}).items()),
-        predictors=tuple(_predictor(p) for p in source["predictors"]),
+        predictors=predictors,
         claim=source.get("claim"),
+        plan_from=source.get("plan_from"),
         source=source,
     )
 
 
 def _predictor(source: dict[str, Any]) -> Predictor:
-    return Predictor(**{**source, "rate": float(source["rate"])})
+    rate = source.get("rate")
+    return Predictor(**{**source, "rate": None if rate is None else float(rate)})
 
 
 def _design(source: dict[str, Any]) -> Design:
@@ -147,9 +123,15 @@ def _design(source: dict[str, Any]) -> Design:
         workload=Workload(turns=turns, **workload),
         rates=tuple(float(rate) for rate in source["rates"]),
         arms=tuple(_arm(name, arm) for name, arm in source["arms"].items()),
-        windows=tuple(Window(name, float(w["start_s"]), float(w["end_s"])) for name, w in source["windows"].items()),
+        windows=tuple(_window(name, window) for name, window in source["windows"].items()),
         seeds=Seeds(tuple(source["seeds"]["values"]), source["seeds"]["binding"]),
     )
+
+
+def _window(name: str, source: dict[str, Any]) -> Window | ReleaseWindow:
+    if "from_release_of" in source:
+        return ReleaseWindow(name, source["from_release_of"], float(source["end_s"]))
+    return Window(name, float(source["start_s"]), float(source["end_s"]))
 
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
@@ -173,45 +155,3 @@ _ARM_PARTS: dict[str, Any] = {
     "tool_slowdown": ToolSlowdown,
     "engine": EnginePolicy,
 }
-
-
-def _rule(document: Document, design: Design, pool_tokens: int) -> Rule:
-    source = document.value["rule"]
-    windows = {window.name for window in design.windows}
-    arms = {arm.name: arm for arm in design.arms}
-
-    def run_rules(section: str) -> tuple[RunRule, ...]:
-        return tuple(
-            compile_run_rule(arm, name, text, windows, arms[arm], document.where(("rule", section, arm, name)))
-            for arm, verdicts in source.get(section, {}).items()
-            for name, text in verdicts.items()
-        )
-
-    runs, reported = run_rules("runs"), run_rules("reported")
-    for rule in (*runs, *reported):
-        for reference in _nominal_references(pool_tokens, design, arms[rule.arm]):
-            check_run_rule(rule, reference)
-    lists = {f"{rule.arm}.{rule.name}" for rule in runs}
-    rate: RateRule = compile_rate_rule(
-        source["rate"], lists, len(design.seeds.values), document.where(("rule", "rate"))
-    )
-    return Rule(runs, reported, rate)
-
-
-def _nominal_references(pool_tokens: int, design: Design, arm: Arm) -> list[dict[str, float]]:
-    """Reference values of the right size, a set a rate.
-
-    The measured ones are not known yet; whether a rule is constant does not
-    hang on their exact size.
-    """
-    session_tokens = design.workload.expected_session_prompt_tokens()
-    common: dict[str, float] = {
-        "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
-        "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,
-        "pool_tokens": float(pool_tokens),
-        "cap": float(arm.gate.cap or 0) if arm.gate else 0.0,
-    }
-    return [
-        {**common, "lambda_per_s": rate * NOMINAL_LAMBDA_REF_PER_S}
-        for rate in (design.rates if arm.population is None else (0.0,))
-    ]

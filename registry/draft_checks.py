@@ -12,6 +12,7 @@ from registry.policy_checks import policy_problems
 from registry.predictor_checks import predictor_problems
 from registry.reading_catalogue import READING_KINDS
 from registry.strict_yaml import Document, Path
+from registry.window_checks import window_problems
 
 MAX_RUNS = 100_000
 _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
@@ -22,6 +23,7 @@ def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -
     return [
         *_cell_problems(document, cells),
         *_design_problems(document, design),
+        *window_problems(document, design),
         *_reference_problems(document, design),
         *policy_problems(document, design, cells),
         *predictor_problems(document, design),
@@ -45,14 +47,6 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
     rates = max(len(design.rates), 1)
     if (runs := len(design.arms) * rates * len(design.seeds.values)) > MAX_RUNS:
         problem("too many runs", ("design",), runs, f"at most {MAX_RUNS}: arms x rates x seeds")
-    for window in design.windows:
-        if not window.start_s < window.end_s <= design.horizon_s:
-            problem(
-                "the window does not lie inside the run",
-                ("design", "windows", window.name),
-                [window.start_s, window.end_s],
-                f"0 <= start_s < end_s <= horizon_s = {design.horizon_s:g}",
-            )
     for arm in design.arms:
         place: Path = ("design", "arms", arm.name)
         if arm.population is None and not design.rates:
@@ -70,19 +64,27 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
                     getattr(part, begins),
                     f"less than horizon_s = {design.horizon_s:g}",
                 )
-    if {arm.population is None for arm in design.arms} == {True, False}:
-        problem(
-            "open arms and closed populations do not mix in one registration",
-            ("design", "arms"),
-            [arm.name for arm in design.arms],
-            "make two registrations",
-        )
     if design.rates and "calibration" not in document.value:
         problem(
             "rates are multiples of a measured lambda_ref, and no calibration is named",
             (),
             None,
             "add calibration: all-miss-<cell>",
+        )
+    plan_from = document.value.get("plan_from")
+    if (plan_from is None) == (design.seeds.binding == "plan_from"):
+        problem(
+            "seeds bound to plan_from, and plan_from, need each other",
+            ("design", "seeds", "binding"),
+            design.seeds.binding,
+            "name the registration whose plans are taken, and write binding: plan_from",
+        )
+    if plan_from == document.value["id"]:
+        problem(
+            "a registration cannot take its own plans",
+            ("plan_from",),
+            plan_from,
+            "name the registration that drew them",
         )
     if document.value.get("calibration") == document.value["id"]:
         problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from modelf.costs import COSTS
-from registry.design import Design
+from registry.design import Design, Window
 from registry.errors import DraftError, TrapError
 from registry.strict_yaml import Document
 
@@ -54,9 +54,12 @@ def _findings(
     arm = {a.name: a for a in design.arms}.get(predictor["arm"])
     if kind in PREDICTS and arm and (arm.gate or not arm.caching or arm.population):
         found.append(("arm", "model F speaks of arms that are left alone in the trap", "name an arm without a gate"))
+    for field in ("rate", "times") if arm and arm.population else ():
+        if field in predictor:
+            found.append((field, f"a closed population has no {field}", "leave it out"))
     if predictor.get("costs") == "fitted" and document.value["cell"] not in COSTS:
         found.append(("costs", "no fitted costs are known for this cell", f"cells: {', '.join(COSTS)}"))
     window = {w.name: w for w in design.windows}.get(predictor["window"])
-    if window and predictor.get("all_miss_from_s", 0) > window.start_s:
+    if isinstance(window, Window) and predictor.get("all_miss_from_s", 0) > window.start_s:
         found.append(("all_miss_from_s", "it starts after its window", f"at most {window.start_s:g}"))
     return found

@@ -18,6 +18,7 @@ from registry.draft import Draft, build_draft
 from registry.errors import DraftError, RegistrationError
 from registry.frozen_form import check_form, check_quoted
 from registry.plan import PLAN_VERSION, Plan, make_plan, plan_key
+from registry.plan_source import PlanSource
 from registry.strict_yaml import Document
 
 SCHEMA = "trap-registration-1"
@@ -73,6 +74,7 @@ class Registration:
     plan_version: str
     claim: str
     supersedes: str | None
+    plan_source: PlanSource | None = None
 
     @property
     def tag(self) -> str:
@@ -97,8 +99,15 @@ class Registration:
             raise RegistrationError("rates without a calibration", where=self.file)
         return run.rate * self.calibration.lambda_ref_per_s
 
+    @property
+    def waits_for_beacon(self) -> bool:
+        """Whether its plans come from a beacon value of its own."""
+        return self.draft.design.seeds.binding == "beacon"
+
     def plan_key(self, seed: int, beacon: BeaconValue | None) -> bytes:
         """The key of a seed's plan; `beacon` is needed for beacon binding."""
+        if self.plan_source and self.draft.design.seeds.binding == "plan_from":
+            return self.plan_source.key(seed)
         if self.draft.design.seeds.binding == "literal":
             return plan_key("", 0, "", seed)
         if beacon is None:
@@ -115,7 +124,10 @@ class Registration:
 
     def references(self, run: RunId) -> dict[str, float]:
         """The reference values that the run's rules may name."""
-        values: dict[str, float] = {"pool_tokens": float(self.cell.pool_tokens)}
+        values: dict[str, float] = {
+            "pool_tokens": float(self.cell.pool_tokens),
+            "session_prompt_tokens": self.draft.design.workload.expected_session_prompt_tokens(),
+        }
         rate = self.lambda_per_s(run)
         if self.calibration and rate is not None:
             values["lambda_per_s"] = rate
@@ -138,10 +150,13 @@ def freeze(
     records_version: int,
     claim: str,
     supersedes: str | None,
+    plan_source: PlanSource | None = None,
 ) -> bytes:
     """The canonical bytes of a registration. Pure: results come as values."""
+    quoted = {"plan_from": asdict(plan_source)} if plan_source else {}
     return canonical_bytes(
         {
+            **quoted,
             "schema": SCHEMA,
             "id": draft.id,
             "version": version,
@@ -165,7 +180,7 @@ def read_registration(data: bytes, name: str) -> Registration:
     not of this schema, or where the draft's digest does not fit.
     """
     value = load_json(data, name)
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) != _FIELDS:
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) - {"plan_from"} != _FIELDS:
         raise DraftError("not a frozen registration of this version", where=name, remedy=f"schema {SCHEMA}")
     check_form(value, name)
     if canonical_bytes(value) != data:
@@ -202,6 +217,7 @@ def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
         plan_version=value["plan_version"],
         claim=value["claim"],
         supersedes=value["supersedes"],
+        plan_source=PlanSource(**value["plan_from"]) if "plan_from" in value else None,
     )
 
 

@@ -29,9 +29,9 @@ def check_run_rule(rule: RunRule, reference: Mapping[str, float]) -> None:
 
     `reference` holds every reference value that the rule may name.
     """
-    fixed = {name: float(reference[name]) for name in rule.names if not name.startswith("run.")}
-    readings = [name for name in rule.names if name.startswith("run.")]
-    evaluate(rule.text, {**fixed, **{name: _at(name, 0.5) for name in readings}}, rule.where)
+    fixed = {name: float(reference[name]) for name in rule.names if name not in rule.reading_of}
+    readings = [name for name in rule.names if name in rule.reading_of]
+    evaluate(rule.text, {**fixed, **{name: _at(rule, name, 0.5) for name in readings}}, rule.where)
     candidates = {name: sorted(_candidates(rule, name, readings, fixed)) for name in readings}
     seen: set[bool] = set()
     for point in _trials(list(candidates.values())):
@@ -88,20 +88,20 @@ def _trials(candidates: list[list[float]]) -> Iterator[tuple[float, ...]]:
         yield tuple(choose(values) for values in candidates)
 
 
-def _bounds(dotted: str) -> tuple[float, float]:
-    kind = READING_KINDS[dotted.rsplit(".", 1)[1]]
+def _bounds(rule: RunRule, dotted: str) -> tuple[float, float]:
+    kind = READING_KINDS[rule.reading_of[dotted]]
     return kind.low, kind.high
 
 
 def _candidates(rule: RunRule, name: str, readings: list[str], fixed: Mapping[str, float]) -> set[float]:
-    low, high = _bounds(name)
+    low, high = _bounds(rule, name)
     found = {low, high}
     for left, right in _comparisons(tokenise(rule.text, RUN_FUNCTIONS, rule.where)):
         difference = f"({left}) - ({right})"
         if name not in difference:
             continue
         for share in (0.0, 0.5, 1.0):
-            others = {other: _at(other, share) for other in readings}
+            others = {other: _at(rule, other, share) for other in readings}
             values = {**fixed, **others}
             for root in _roots(difference, name, low, high, values, rule.where):
                 step = max(abs(root), high - low, 1e-300) * 1e-9
@@ -109,8 +109,8 @@ def _candidates(rule: RunRule, name: str, readings: list[str], fixed: Mapping[st
     return found
 
 
-def _at(dotted: str, share: float) -> float:
-    low, high = _bounds(dotted)
+def _at(rule: RunRule, dotted: str, share: float) -> float:
+    low, high = _bounds(rule, dotted)
     return low + share * (high - low)
 
 

@@ -27,10 +27,13 @@ def measured(measure: Measure, runs: list[RunReport]) -> dict[str, tuple[str, fl
     }
 
 
-def quote(registration: Registration, runs: list[RunReport], session_tokens: float) -> Calibration:
+def quote(registration: Registration, runs: list[RunReport]) -> Calibration:
     """The calibration as another registration freezes it: median over runs,
-    lambda_ref that median over a session's expected prompt tokens.
+    lambda_ref that median over the expected prompt tokens of a session of the
+    calibration's own workload. It is the cell's, whatever workload the other
+    registration has.
     """
+    session_tokens = registration.draft.design.workload.expected_session_prompt_tokens()
     (measure,) = registration.draft.measures
     values = measured(measure, runs)
     rate = float(median(value for _, value in values.values()))
@@ -56,8 +59,7 @@ def check_calibration(registration: Registration, proofs: Mapping[str, Proof]) -
         return refuted(name, f"{source.tag} measured another cell than the one that is frozen here")
     if not source.registration.draft.measures:
         return refuted(name, f"{source.tag} measures nothing for others")
-    session_tokens = registration.draft.design.workload.expected_session_prompt_tokens()
-    again = quote(source.registration, source.runs, session_tokens)
+    again = quote(source.registration, source.runs)
     if again.runs != frozen.runs:
         return refuted(name, f"the runs of {source.tag} give other values than those that were quoted")
     for key in (MEASURE, "lambda_ref_per_s"):

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 
+from registry.attempt_log import AttemptRecord
 from registry.predictions import Values
+from registry.registration import Registration
 from registry.timestamps import moment
-from verifier.check import Check, group, proven, refuted, unprovable
+from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.predictors import computed
 from verifier.registration_checks import check_push, check_signature, check_tag, check_unchanged
 from verifier.report import Proof
 from verifier.status import derive_status
@@ -40,7 +43,7 @@ def prove_predictions(
         check_unchanged(tag),
         check_push(tag, evidence.witness),
         _check_registration(tag, registered),
-        _check_before_runs(pushed.timestamp if pushed else None, starts),
+        check_before_runs(pushed.timestamp if pushed else None, starts),
         _check_again(tag, again),
     ]
     return Proof(
@@ -82,7 +85,8 @@ def _check_registration(tag: TagEvidence, registered: Proof | None) -> Check:
     return proven(name, f"predictions of {registration.tag}")
 
 
-def _check_before_runs(pushed_at: str | None, first_start: str | None) -> Check:
+def check_before_runs(pushed_at: str | None, first_start: str | None) -> Check:
+    """A witness saw the predictions pushed before the first start record."""
     name = "before_any_run"
     if pushed_at is None:
         return unprovable(name, "no witness saw the predictions pushed")
@@ -102,3 +106,34 @@ def _check_again(tag: TagEvidence, again: Values | None) -> Check:
         if not math.isclose(value, again[predictor, run], rel_tol=MODEL_TOLERANCE):
             return refuted(name, f"{predictor} of {run.path} was frozen as {value!r}, and is {again[predictor, run]!r}")
     return proven(name, f"{len(frozen)} values, the same when evaluated again")
+
+
+def frozen_predictions(evidence: StudyEvidence, tag: TagEvidence) -> Values:
+    """The values frozen under the registration's prediction tag, if any."""
+    for other in evidence.predictions:
+        predictions = other.predictions
+        own = (other.id, other.version) == (tag.id, tag.version)
+        if own and predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
+            return predictions.values
+    return {}
+
+
+def check_predicted(registration: Registration, frozen: Values) -> Check:
+    """What was to be predicted on the drawn plans was predicted."""
+    name, wanted = "predicted", computed(registration)
+    if not wanted:
+        return proven(name, "no predictor is computed", needed=False)
+    if not frozen:
+        return unprovable(name, f"{len(wanted)} predictors were to be computed, and no predictions are tagged")
+    return proven(name, f"{len(frozen)} predicted values are tagged; they have a proof of their own")
+
+
+def in_time(evidence: StudyEvidence, tag: TagEvidence, attempts: list[AttemptRecord]) -> bool:
+    """Whether the predictions were pushed before any run: else no verdict may
+    rest on them.
+    """
+    own = [other for other in evidence.predictions if (other.id, other.version) == (tag.id, tag.version)]
+    rows = [row for other in own for row in other.rows[:1]]
+    starts = [record.time for record in attempts if record.event == "start"]
+    pushed_at = rows[0].timestamp if rows else None
+    return check_before_runs(pushed_at, min(starts, key=moment, default=None)).outcome is Outcome.PROVEN

@@ -5,8 +5,8 @@ from __future__ import annotations
 from modelf.costs import COSTS, Vector
 from modelf.first_principles import step_costs, turn_costs
 from modelf.hardware import GPUS, MODELS
-from registry.draft import Predictor
 from registry.errors import RegistrationError
+from registry.predictor import Predictor
 from registry.registration import Registration
 
 

@@ -15,10 +15,10 @@ from modelf.fluid_inputs import Scenario, SessionArrivals, stationary_start
 from modelf.fluid_readings import window_readings
 from modelf.renewal import solve
 from registry.beacon import BeaconValue
-from registry.design import RunId
-from registry.draft import Predictor
+from registry.design import RunId, Window
 from registry.errors import RegistrationError
 from registry.predictions import Values
+from registry.predictor import Predictor
 from registry.registration import Registration
 from verifier.predictor_costs import predictor_costs
 from verifier.verdict import Readings
@@ -35,9 +35,9 @@ def computed(registration: Registration) -> list[Predictor]:
 
 
 def predicted_runs(registration: Registration, predictor: Predictor) -> list[RunId]:
-    """The runs that a predictor speaks of, one a seed."""
-    runs = registration.draft.design.run_ids()
-    return [run for run in runs if (run.arm, run.rate) == (predictor.arm, predictor.rate)]
+    """The runs that a predictor speaks of, rate by rate, one a seed."""
+    runs = [run for run in registration.draft.design.run_ids() if run.arm == predictor.arm]
+    return [run for run in runs if predictor.rate in (None, run.rate)]
 
 
 def simulated_runs(registration: Registration) -> list[RunId]:
@@ -113,7 +113,8 @@ def _fluid(
     arrivals = SessionArrivals(tuple(t for t, _ in rows), tuple(turns for _, turns in rows))
     start = stationary_start(workload.turns, predictor.all_miss_from_s, predictor.sessions_present)
     costs = predictor_costs(registration, predictor)
-    window = {w.name: w for w in registration.draft.design.windows}[predictor.window]
+    window = registration.draft.design.window(predictor.window)
+    assert isinstance(window, Window)
     horizon_s = registration.draft.design.horizon_s
     orbit = fluid_orbit(workload.turns, costs, Scenario(start, arrivals), horizon_s, FLUID_STEP_S)
     return window_readings(orbit, workload, window.start_s, window.end_s)

@@ -1,8 +1,8 @@
 """The proof of a registration tag, its checks nested.
 
 Order of trust: the tag and its registration, the witness, the beacon, the
-readings' version, the calibration, the attempts log, then run by run. A later
-check is only made where what it rests on could be read.
+readings' version, the calibration, the plans' source, the attempts log, then
+run by run. A later check is only made where what it rests on could be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from registry.timestamps import moment
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
-from verifier.predictors import computed
+from verifier.plan_source_checks import check_plan_from
+from verifier.prediction_proof import check_predicted, frozen_predictions, in_time
 from verifier.reexecution import Rerun
 from verifier.registration_checks import (
     beacon_of,
@@ -36,10 +37,10 @@ from verifier.registration_checks import (
     check_unchanged,
 )
 from verifier.report import Proof
-from verifier.run_report import RunReport, report_run
+from verifier.run_report import RunReport, release_of, report_run
 from verifier.scores import score
 from verifier.status import derive_status
-from verifier.verdict import overall_verdict, rate_verdicts
+from verifier.verdict import overall_verdict, rate_verdicts, run_verdicts
 
 
 def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
@@ -54,7 +55,7 @@ def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[Attemp
 
 def drawable(registration: Registration, beacon: BeaconValue | None) -> bool:
     """Whether the registration's plans exist."""
-    return beacon is not None or registration.draft.design.seeds.binding == "literal"
+    return beacon is not None or not registration.waits_for_beacon
 
 
 def prove_registration(
@@ -93,14 +94,15 @@ def prove_registration(
             check_cell(tag.registration),
             check_supersedes(tag.registration, evidence.tags),
             check_calibration(tag.registration, earlier),
+            check_plan_from(tag.registration, earlier),
             _check_log(evidence, tag),
         ]
         if drawable(tag.registration, beacon):
-            decidable = readings.outcome is Outcome.PROVEN
-            proof.runs = _run_reports(tag, beacon, records, runs, executions, places, decidable)
+            proof.runs = _run_reports(tag, beacon, records, runs, executions, places)
             frozen = frozen_predictions(evidence, tag)
-            checks += [*_run_checks(proof.runs), _check_predicted(tag.registration, frozen)]
-            _judge(proof, tag.registration, frozen, decidable)
+            checks += [*_run_checks(proof.runs), check_predicted(tag.registration, frozen)]
+            usable = frozen if in_time(evidence, tag, proof.attempts) else {}
+            _judge(proof, tag.registration, frozen, usable, readings.outcome is Outcome.PROVEN)
         else:
             proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
     proof.check = group(tag.name, checks, "every check holds")
@@ -121,21 +123,32 @@ def _run_reports(
     runs: Path,
     executions: Rerun,
     places: dict[tuple[str, RunId], int],
-    decidable: bool,
 ) -> list[RunReport]:
-    assert tag.registration is not None
+    registration = tag.registration
+    assert registration is not None
+    design = registration.draft.design
+    found = {
+        run: release_of(registration, run, records.get(run, []), runs)
+        for run in design.run_ids()
+        if run.arm in design.releasing
+    }
+
+    def releases(run: RunId) -> dict[str, float]:
+        beside = {arm: found.get(RunId(arm, run.rate, run.seed)) for arm in design.releasing}
+        return {arm: release_s for arm, release_s in beside.items() if release_s is not None}
+
     return [
         report_run(
-            tag.registration,
+            registration,
             beacon,
             run,
             records.get(run, []),
             runs,
             executions,
             places.get((tag.name, run)),
-            decidable,
+            releases(run),
         )
-        for run in tag.registration.draft.design.run_ids()
+        for run in design.run_ids()
     ]
 
 
@@ -180,33 +193,21 @@ def _check_shared(reports: list[RunReport]) -> Check:
     return proven("runs_distinct", "no run has another's latencies")
 
 
-def frozen_predictions(evidence: StudyEvidence, tag: TagEvidence) -> Values:
-    """The values frozen under the registration's prediction tag, if any."""
-    for other in evidence.predictions:
-        predictions = other.predictions
-        own = (other.id, other.version) == (tag.id, tag.version)
-        if own and predictions and tag.registration and predictions.registration_digest == tag.registration.digest:
-            return predictions.values
-    return {}
-
-
-def _check_predicted(registration: Registration, frozen: Values) -> Check:
-    """What was to be predicted on the drawn plans was predicted."""
-    name, wanted = "predicted", computed(registration)
-    if not wanted:
-        return proven(name, "no predictor is computed", needed=False)
-    if not frozen:
-        return unprovable(name, f"{len(wanted)} predictors were to be computed, and no predictions are tagged")
-    return proven(name, f"{len(frozen)} predicted values are tagged; they have a proof of their own")
-
-
-def _judge(proof: Proof, registration: Registration, frozen: Values, decidable: bool) -> None:
-    complete = [run for run in proof.runs if run.state == "complete" and run.readings]
-    verdicts = {run.run: run.verdicts for run in complete} if decidable else {}
+def _judge(proof: Proof, registration: Registration, frozen: Values, usable: Values, decidable: bool) -> None:
+    """Verdicts, which may rest on the `usable` predictions, and scores of all
+    `frozen` ones. Without `decidable` (this verifier's readings are not the
+    frozen ones) no verdict is given.
+    """
+    readings = {run.run: run.readings for run in proof.runs if run.state == "complete" and run.readings}
+    if decidable:
+        for run in proof.runs:
+            if run.run in readings:
+                run.verdicts = run_verdicts(registration, run.run, readings, usable)
+    verdicts = {run.run: run.verdicts for run in proof.runs if run.run in readings} if decidable else {}
     unavailable = [run.run for run in proof.runs if run.state == "unavailable"]
     proof.rates = rate_verdicts(registration, verdicts, unavailable)
     if not decidable:
         why = Decision(None, "this verifier's readings are not the frozen ones")
         proof.rates = [replace(rate, decision=why) for rate in proof.rates]
     proof.verdict = overall_verdict(proof.rates)
-    proof.scores = score(registration, {run.run: run.readings for run in complete}, frozen)
+    proof.scores = score(registration, readings, frozen)

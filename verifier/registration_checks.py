@@ -122,12 +122,15 @@ def beacon_of(evidence: TagEvidence, witness: WitnessLog) -> BeaconValue | None:
 
 
 def check_beacon(evidence: TagEvidence, beacon: BeaconValue | None) -> Check:
-    """Check 6. With literal seeds there is nothing to wait for."""
+    """Check 6. With literal seeds, or plans of another, there is nothing to wait for."""
     name = "drawn_after_push"
     registration = evidence.registration
     if registration is None:
         return unprovable(name, "there is no registration")
-    if registration.draft.design.seeds.binding == "literal":
+    if registration.plan_source:
+        words = f"the plans of {registration.plan_source.tag}, older than this: the order rests on run clocks"
+        return unprovable(name, words, needed=False)
+    if not registration.waits_for_beacon:
         return unprovable(name, "literal seeds: the order rests on run clocks", needed=False)
     if beacon is None:
         return unprovable(name, f"no {registration.beacon.chain} beacon value is known: not drawn yet")

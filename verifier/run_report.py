@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from artifacts.attempt import attempt_folder, attempt_numbers, is_complete
-from artifacts.reader import RunRecord, read_run_record, read_tables
+from artifacts.reader import RunRecord, read_run_record, read_table, read_tables
 from registry.attempt_log import AttemptRecord
 from registry.beacon import BeaconValue
-from registry.design import RunId
+from registry.design import RunId, Window
 from registry.errors import CapExceeded, TrapError
+from registry.reading_catalogue import READING_KINDS
 from registry.registration import Registration
 from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
@@ -21,8 +23,9 @@ from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.gate_checks import check_gate
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
+from verifier.releases import Releases, first_release_s, opened_window
 from verifier.run_checks import PLAN_CHECKS, RunContext, check_identity
-from verifier.verdict import Readings, RunVerdict, run_verdicts
+from verifier.verdict import Readings, RunVerdict
 
 
 @dataclass
@@ -68,11 +71,9 @@ def report_run(
     runs: Path,
     rerun: Rerun | None,
     job: int | None,
-    decidable: bool,
+    releases: Releases,
 ) -> RunReport:
-    """Judge one run. `decidable` is False where this verifier's readings are
-    not the frozen ones: then no verdict is given.
-    """
+    """Check one run and read it; its verdicts come when all runs are read."""
     chosen = deciding(records)
     if chosen is None:
         return RunReport(run, state_without_result(records, runs, registration, run))
@@ -101,12 +102,25 @@ def report_run(
             checks.append(check_reexecution(tables, again))
         else:
             checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
-        report.readings = read(frames, registration)
+        report.readings = read(frames, registration, releases)
         report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
-        if decidable:
-            report.verdicts = run_verdicts(registration, run, report.readings)
     report.check = group(run.path, checks, "every check of the run holds")
     return report
+
+
+def release_of(registration: Registration, run: RunId, records: list[AttemptRecord], runs: Path) -> float | None:
+    """When a run's cap came off, by its deciding attempt's gate log: NaN
+    where it never did, None where the run cannot be read.
+    """
+    chosen = deciding(records)
+    if chosen is None or not runs.is_dir():
+        return None
+    folder = attempt_folder(runs, registration.folder, run.path, chosen.attempt)
+    try:
+        gate = read_table(folder, _read_record(folder, chosen), "gate")
+    except TrapError:
+        return None
+    return first_release_s(gate.to_pandas())
 
 
 def _record_checks(frames: RunFrames, context: RunContext) -> list[Check]:
@@ -169,12 +183,20 @@ def frames_of(tables: dict[str, pa.Table]) -> RunFrames:
     return RunFrames(**{name: table.to_pandas() for name, table in tables.items()})
 
 
-def read(frames: RunFrames, registration: Registration) -> Readings:
-    """Every reading in every window of the design."""
+def read(frames: RunFrames, registration: Registration, releases: Releases | None = None) -> Readings:
+    """Every reading in every window of the design.
+
+    `releases` says when the arms whose releases open a window were released,
+    at this run's rate and seed. Where that is not known, nothing in the
+    window is: all its readings are NaN.
+    """
     cell = registration.cell
-    return {
-        window.name: compute_readings(
-            frames, window, pool_tokens=cell.pool_tokens, cache_block_tokens=cell.cache_block_tokens
+    readings: dict[str, dict[str, float]] = {}
+    for window in registration.draft.design.windows:
+        opened = window if isinstance(window, Window) else opened_window(window, releases or {})
+        readings[window.name] = (
+            compute_readings(frames, opened, pool_tokens=cell.pool_tokens, cache_block_tokens=cell.cache_block_tokens)
+            if opened
+            else dict.fromkeys(READING_KINDS, math.nan)
         )
-        for window in registration.draft.design.windows
-    }
+    return readings

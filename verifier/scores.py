@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from registry.design import RunId
-from registry.draft import Predictor
 from registry.predictions import Values
+from registry.predictor import Predictor
 from registry.registration import Registration
 from verifier.predictors import predicted_runs
 from verifier.verdict import Readings
@@ -16,16 +16,17 @@ from verifier.verdict import Readings
 
 @dataclass(frozen=True)
 class Score:
-    """One predictor: predicted and measured values by seed, and how many
-    measured ones lie within the tolerance. A computed predictor has no
-    prediction (and no hit) where none was frozen before the runs.
+    """One predictor at one rate (None: a closed population): predicted and
+    measured values by seed, and how many measured ones lie within the
+    tolerance. A computed predictor has no prediction (and no hit) where none
+    was frozen before the runs.
     """
 
     name: str
     kind: str
     source: str
     arm: str
-    rate: float
+    rate: float | None
     reading: str
     relative_tolerance: float
     predicted: dict[int, float]
@@ -37,15 +38,23 @@ def score(registration: Registration, readings: Mapping[RunId, Readings], frozen
     """Every predictor scored over the runs that exist; `frozen` holds the
     values of the computed ones, from their own tag.
     """
-    return [_score(registration, predictor, readings, frozen) for predictor in registration.draft.predictors]
+    return [
+        _score(registration, predictor, rate, readings, frozen)
+        for predictor in registration.draft.predictors
+        for rate in dict.fromkeys(run.rate for run in predicted_runs(registration, predictor))
+    ]
 
 
 def _score(
-    registration: Registration, predictor: Predictor, readings: Mapping[RunId, Readings], frozen: Values
+    registration: Registration,
+    predictor: Predictor,
+    rate: float | None,
+    readings: Mapping[RunId, Readings],
+    frozen: Values,
 ) -> Score:
     predicted: dict[int, float] = {}
     measured: dict[int, float] = {}
-    for run in predicted_runs(registration, predictor):
+    for run in (run for run in predicted_runs(registration, predictor) if run.rate == rate):
         value = _predicted(registration, predictor, run, frozen)
         if value is not None:
             predicted[run.seed] = value
@@ -61,7 +70,7 @@ def _score(
         predictor.kind,
         predictor.source,
         predictor.arm,
-        predictor.rate,
+        rate,
         f"{predictor.window}.{predictor.reading}",
         predictor.relative_tolerance,
         predicted,

@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from registry.design import RunId
+from registry.predictions import Values
 from registry.registration import Registration
-from registry.rule import Decision, decide_rate, decide_run
+from registry.rule import Decision, Known, decide_rate, decide_run
 
 Readings = Mapping[str, Mapping[str, float]]
 
@@ -41,25 +42,43 @@ class OverallVerdict:
     words: str
 
 
-def run_verdicts(registration: Registration, run: RunId, readings: Readings) -> list[RunVerdict]:
-    """Every verdict of one run, from its recomputed readings by window."""
+def run_verdicts(
+    registration: Registration, run: RunId, readings: Mapping[RunId, Readings], predictions: Values
+) -> list[RunVerdict]:
+    """Every verdict of one run, from the readings by window of all runs there
+    are and the predictions that were frozen before them.
+    """
     rule, references = registration.draft.rule, registration.references(run)
+    known = _known(registration, run, readings, predictions)
     return [
-        RunVerdict(r.name, decide_run(r, readings, references), reported)
+        RunVerdict(r.name, decide_run(r, readings[run], references, known), reported)
         for rules, reported in ((rule.runs, False), (rule.reported, True))
         for r in rules
         if r.arm == run.arm
     ]
 
 
+def _known(registration: Registration, run: RunId, readings: Mapping[RunId, Readings], predictions: Values) -> Known:
+    """What stands beside a run: the other arms at its rate and seed, and what
+    was predicted of it.
+    """
+    draft = registration.draft
+    beside = {arm.name: draft.design.run_of(arm.name, run.rate, run.seed) for arm in draft.design.arms}
+    values = {p.rule_name: predictions.get((p.name, run)) for p in draft.predictors}
+    return Known(
+        {arm: readings[other] for arm, other in beside.items() if other in readings},
+        {name: value for name, value in values.items() if value is not None},
+    )
+
+
 def rate_verdicts(
     registration: Registration, verdicts: Mapping[RunId, list[RunVerdict]], unavailable: Collection[RunId] = ()
 ) -> list[RateVerdict]:
     """The verdict of every rate; `verdicts` holds the runs that exist, and
-    `unavailable` those complete by record whose files are not here.
+    `unavailable` those complete by record whose files are not here. Closed
+    populations count at every rate.
     """
-    design = registration.draft.design
-    rates: tuple[float | None, ...] = design.rates or (None,)
+    rates = registration.draft.design.judged_rates
     return [_rate_verdict(registration, rate, verdicts, unavailable) for rate in rates]
 
 
@@ -69,7 +88,7 @@ def _rate_verdict(
     verdicts: Mapping[RunId, list[RunVerdict]],
     unavailable: Collection[RunId],
 ) -> RateVerdict:
-    runs = [run for run in registration.draft.design.run_ids() if run.rate == rate]
+    runs = [run for run in registration.draft.design.run_ids() if run.rate in (rate, None)]
     missing = [run for run in runs if run not in verdicts]
     lists: dict[str, list[bool]] = {}
     undecided: list[str] = []

@@ -55,17 +55,28 @@ def verify_study(
 def _selected(tags: tuple[TagEvidence, ...], only: str | None) -> list[TagEvidence]:
     if only is None:
         return list(tags)
-    quoted = {
-        tag.registration.calibration.registration
-        for tag in tags
-        if tag.id == only and tag.registration and tag.registration.calibration
-    }
-    return [tag for tag in tags if tag.id == only or tag.id in quoted]
+    wanted, size = {only}, 0
+    while len(wanted) > size:
+        size = len(wanted)
+        wanted |= {quoted for tag in tags if tag.id in wanted for quoted in _quoted(tag)}
+    return [tag for tag in tags if tag.id in wanted]
+
+
+def _quoted(tag: TagEvidence) -> set[str]:
+    """The ids that a registration quotes: its calibration, its plans' source."""
+    registration = tag.registration
+    named = (registration.calibration, registration.plan_source) if registration else ()
+    return {quote.registration for quote in named if quote}
 
 
 def _in_order(tags: list[TagEvidence]) -> list[TagEvidence]:
     """What others quote comes first."""
-    return sorted(tags, key=lambda t: (bool(t.registration and t.registration.calibration), t.id, t.version))
+
+    def depth(tag: TagEvidence) -> int:
+        registration = tag.registration
+        return 2 * bool(registration and registration.plan_source) + bool(registration and registration.calibration)
+
+    return sorted(tags, key=lambda tag: (depth(tag), tag.id, tag.version))
 
 
 def _jobs(

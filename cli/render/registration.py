@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from cli.workflows.registered import Registered
-from registry.draft import Predictor
+from registry.design import ReleaseWindow, Window
 from registry.plain_text import plain
+from registry.predictor import Predictor
 from registry.registration import Registration
 
 
@@ -26,7 +27,7 @@ def registration_text(found: Registered) -> str:
         f"seeds {_list(design.seeds.values)} ({design.seeds.binding})",
     ]
     lines += [f"  arm     {arm.name}: {_arm_words(arm)}" for arm in design.arms]
-    lines += [f"  window  {w.name}: [{w.start_s:g}, {w.end_s:g}) s" for w in design.windows]
+    lines += [f"  window  {_window_words(w)}" for w in design.windows]
     lines += ["", "rule"]
     lines += [f"  {r.arm}.{r.name}: {' '.join(r.text.split())}" for r in draft.rule.runs]
     lines += [f"  {r.arm}.{r.name} (reported): {' '.join(r.text.split())}" for r in draft.rule.reported]
@@ -37,6 +38,12 @@ def registration_text(found: Registered) -> str:
             lines += _wrapped(name.rstrip("s"), text)
     lines += _wrapped("blindness", draft.source["blindness"])
     return "\n".join(lines)
+
+
+def _window_words(window: Window | ReleaseWindow) -> str:
+    if isinstance(window, Window):
+        return f"{window.name}: [{window.start_s:g}, {window.end_s:g}) s"
+    return f"{window.name}: [release of the same seed's {window.from_release_of} run, {window.end_s:g} s)"
 
 
 def _arm_words(arm: object) -> str:
@@ -59,8 +66,9 @@ def _predictor_words(predictor: Predictor) -> str:
     value = "computed on the drawn plans"
     if predictor.value is not None:
         value = f"{predictor.value:g}" + (f" times {predictor.times}" if predictor.times else "")
+    at = "at every rate" if predictor.rate is None else f"at {predictor.rate:g}"
     return (
-        f"{predictor.arm} at {predictor.rate:g}, {predictor.window}.{predictor.reading}: {value} "
+        f"{predictor.arm} {at}, {predictor.window}.{predictor.reading}: {value} "
         f"± {predictor.relative_tolerance:.0%} ({predictor.kind})"
     )
 
@@ -73,6 +81,8 @@ def _frozen_lines(registration: Registration) -> list[str]:
             f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
             f"lambda_ref {c.lambda_ref_per_s:.5f}/s"
         )
+    if registration.plan_source:
+        lines.append(f"plans taken from {registration.plan_source.tag}; they existed before this registration")
     for rate in (registration.rehearsal or {}).get("rates", []):
         name = "closed" if rate["rate"] is None else f"{rate['rate']:g}"
         lines.append(f"rehearsed (simulated, literal seeds) at {name}: would pass {rate['pass_share']:.0%} of the time")

@@ -36,9 +36,10 @@ def distributions(result: Rehearsal) -> list[dict[str, Any]]:
     registration = result.registration
     window = registration.draft.judged_window
     rows = []
-    for rate in registration.draft.design.rates or (None,):
+    for rate in registration.draft.design.judged_rates:
         for arm in registration.draft.design.arms:
-            runs = [v[window] for r, v in result.readings.items() if (r.rate, r.arm) == (rate, arm.name)]
+            found = [v for r, v in result.readings.items() if r.arm == arm.name and r.rate in (rate, None)]
+            runs = [readings[window] for readings in found]
             published = measured_ranges(registration.cell.name, rate) if arm.name == "BURST" else {}
             if registration.calibration and rate:
                 runs = [_in_print_units(run, registration.calibration.lambda_ref_per_s) for run in runs]
@@ -84,7 +85,7 @@ def rehearsal_text(result: Rehearsal) -> str:
         f"{draft.id} rehearsed on the SIMULATED engine; never evidence",
         f"literal seeds {result.seeds[0]} to {result.seeds[-1]}",
     ]
-    for rate in draft.design.rates or (None,):
+    for rate in draft.design.judged_rates:
         name = "closed" if rate is None else f"rate {rate:g}"
         lines.append(f"\n{name}: the rule would pass {result.pass_share[rate]:.1%} of the time")
         for arm in draft.design.arms:

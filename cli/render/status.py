@@ -31,8 +31,12 @@ def _tag_text(evidence: StudyEvidence, tag: TagEvidence, runs: Path) -> str:
         return f"{tag.name}: {plain(tag.problem or 'unreadable')}"
     registration = tag.registration
     pushed = f"pushed {tag.rows[0].timestamp}" if tag.rows else "not seen pushed by a witness"
-    literal = registration.draft.design.seeds.binding == "literal"
-    drawn = "literal seeds" if literal else "drawn" if beacon_of(tag, evidence.witness) else "not drawn"
+    if registration.plan_source:
+        drawn = f"plans of {registration.plan_source.tag}"
+    elif not registration.waits_for_beacon:
+        drawn = "literal seeds"
+    else:
+        drawn = "drawn" if beacon_of(tag, evidence.witness) else "not drawn"
     records = evidence.log.of(tag.id, tag.version)
     states = {}
     for run in registration.draft.design.run_ids():

@@ -101,8 +101,9 @@ def _score_lines(proof: Proof) -> Iterator[str]:
         measured = ", ".join(number(value) for value in score.measured.values()) or "no runs"
         values = list(dict.fromkeys(score.predicted.values()))
         predicted = ", ".join(map(number, values)) or "not frozen before the runs:"
+        at = "" if score.rate is None else f" at {score.rate:g}"
         yield (
-            f"  prediction {score.name} ({score.kind}): {predicted} ± {score.relative_tolerance:.0%}; "
+            f"  prediction {score.name} ({score.kind}){at}: {predicted} ± {score.relative_tolerance:.0%}; "
             f"measured {measured}; {score.hits} of {len(score.measured)} hit"
         )
 

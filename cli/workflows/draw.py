@@ -15,9 +15,14 @@ def draw(study: Study, repository: git.Repo, registered: Registered, reporter: R
     whether its plans are drawn now. RegistrationError where it cannot be.
     """
     registration = registered.registration
-    if registration.draft.design.seeds.binding == "literal":
+    if not registration.waits_for_beacon:
         archive_witness(repository, study)
-        reporter.say(f"{registration.tag} has literal seeds: its plans need no draw")
+        source = registration.plan_source
+        reporter.say(
+            f"{registration.tag} takes the plans of {source.tag}: they are drawn"
+            if source
+            else f"{registration.tag} has literal seeds: its plans need no draw"
+        )
         return True
     check_pushed(repository, study, registered)
     value = drawn_value(study, repository, registration)

@@ -53,8 +53,7 @@ def predict(study: Study, repository: git.Repo, registered: Registered, reporter
             where=registration.tag,
             remedy="what comes now would be no prediction; register a new version",
         )
-    literal = registration.draft.design.seeds.binding == "literal"
-    beacon = None if literal else drawn_value(study, repository, registration)
+    beacon = drawn_value(study, repository, registration) if registration.waits_for_beacon else None
     readings = _simulate(registered, beacon, reporter)
     values = evaluate(registration, beacon, readings.__getitem__)
     data = freeze_predictions(registration, values)

@@ -13,6 +13,7 @@ from cli.workflows.draw import draw
 from cli.workflows.registered import (
     Registered,
     check_pushed,
+    drawn_value,
     latest,
     remote_tags,
     versions,
@@ -24,6 +25,7 @@ from cli.workflows.tagging import FrozenFile, push_frozen, signing_key
 from cli.workflows.verify import verify
 from registry.draft import Draft, load_draft
 from registry.errors import RegistrationError, StudyError
+from registry.plan_source import NO_BEACON, PlanSource, difference
 from registry.publish import publish
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, freeze, read_registration
@@ -70,18 +72,22 @@ def register_draft(study: Study, repository: git.Repo, draft: Draft, reporter: R
     highest = max((HIGHEST_CLAIM[w] for w in study.settings.witnesses), key=RANK.__getitem__)
     if draft.claim and RANK[draft.claim] > RANK[highest]:
         reporter.say(f"warning: it claims {draft.claim}; this study's witnesses allow {highest}: the proof will fail")
+    if draft.plan_from:
+        check_pushed(repository, study, latest(repository, draft.plan_from))
     calibration = _calibration(study, repository, draft, reporter)
+    source = _plan_source(study, repository, draft, calibration)
     rehearsal = rehearse(draft, calibration, reporter).frozen() if draft.cell.step_costs else None
     data = freeze(
         draft,
         len(existing) + 1 if not existing else existing[-1].registration.version + 1,
-        beacon=LocalBeacon().promise(),
+        beacon=NO_BEACON if source else LocalBeacon().promise(),
         calibration=calibration,
         rehearsal=rehearsal,
         readings={"version": READINGS_VERSION, "golden_sha256": golden_digest()},
         records_version=RECORDS_VERSION,
         claim=draft.claim or highest,
         supersedes=existing[-1].registration.digest if existing else None,
+        plan_source=source,
     )
     registered = _push_registration(study, repository, data)
     registration = registered.registration
@@ -170,7 +176,30 @@ def _calibration(study: Study, repository: git.Repo, draft: Draft, reporter: Rep
     proof = _proven(study, draft.calibration)
     reporter.say(f"calibration {proof.tag}: proven")
     assert proof.registration is not None
-    return quote(proof.registration, proof.runs, draft.design.workload.expected_session_prompt_tokens())
+    return quote(proof.registration, proof.runs)
+
+
+def _plan_source(
+    study: Study, repository: git.Repo, draft: Draft, calibration: Calibration | None
+) -> PlanSource | None:
+    """The registration whose plans are taken: registered, pushed and drawn."""
+    if draft.plan_from is None:
+        return None
+    other = latest(repository, draft.plan_from).registration
+    unlike = difference(
+        draft.design,
+        calibration.lambda_ref_per_s if calibration else None,
+        other.draft.design,
+        other.calibration.lambda_ref_per_s if other.calibration else None,
+    )
+    if unlike:
+        raise RegistrationError(
+            f"the plans of {other.tag} are not for this design: {unlike}",
+            where=draft.id,
+            remedy="horizon and workload must be equal, rates and seeds among its own, lambda_ref the same",
+        )
+    value = drawn_value(study, repository, other)
+    return PlanSource(other.id, other.version, other.digest, value.chain, value.round, value.signature)
 
 
 def _register_calibration(study: Study, repository: git.Repo, name: str, reporter: Reporter) -> None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
 from registry.beacon import BeaconPromise
-from registry.design import RunId
+from registry.design import Design, RunId, Seeds
 from registry.draft import Draft, load_draft
 from registry.plan import make_plan, plan_key
+from registry.plan_source import to_be_quoted
+from registry.predictions import Values
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, Registration, freeze, read_registration
 from registry.rule import decide_rate
@@ -25,6 +27,9 @@ from runners.run_one import check_can_run
 from runners.simulated.run import simulate
 from verifier.calibration_checks import quote
 from verifier.golden import golden_digest
+from verifier.predictors import evaluate
+from verifier.readings import RunFrames
+from verifier.releases import first_release_s
 from verifier.run_report import RunReport, frames_of, read
 from verifier.verdict import Readings, run_verdicts
 
@@ -49,7 +54,7 @@ class Rehearsal:
         """Verdict name to (true, decided) over the seeds."""
         found: dict[str, list[bool]] = {}
         for run, verdicts in self.verdicts.items():
-            if (run.rate, run.arm) == (rate, arm):
+            if run.arm == arm and run.rate in (rate, None):
                 for name, value in verdicts.items():
                     found.setdefault(name, []).extend([value] if value is not None else [])
         return {name: (sum(values), len(values)) for name, values in found.items()}
@@ -57,7 +62,6 @@ class Rehearsal:
     def frozen(self) -> dict[str, object]:
         """What a registration keeps of its rehearsal."""
         design = self.registration.draft.design
-        rates: tuple[float | None, ...] = design.rates or (None,)
         return {
             "engine": "simulated",
             "seeds": list(self.seeds),
@@ -71,7 +75,7 @@ class Rehearsal:
                         for name, count in self.counts(rate, arm.name).items()
                     },
                 }
-                for rate in rates
+                for rate in design.judged_rates
             ],
         }
 
@@ -88,6 +92,7 @@ def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPro
         records_version=RECORDS_VERSION,
         claim="registered",
         supersedes=None,
+        plan_source=to_be_quoted(draft.plan_from),
     )
 
 
@@ -97,16 +102,34 @@ def read_cached(data: bytes) -> Registration:
     return read_registration(data, "rehearsal")
 
 
-def rehearse_run(order: tuple[bytes, RunId]) -> Readings:
-    """One literal-seed run, simulated and read; runs in a worker process."""
-    data, run = order
+def rehearse_runs(order: tuple[bytes, tuple[RunId, ...]]) -> dict[RunId, Readings]:
+    """Literal-seed runs, simulated and read; runs in a worker process. Runs
+    that are read by each other's releases come in one order.
+    """
+    data, runs = order
     registration = read_cached(data)
+    releasing = registration.draft.design.releasing
+    frames = {run: _simulated(registration, run) for run in runs}
+    releases = {run.arm: first_release_s(frames[run].gate) for run in runs if run.arm in releasing}
+    return {run: read(frames[run], registration, releases) for run in runs}
+
+
+def _simulated(registration: Registration, run: RunId) -> RunFrames:
     design = registration.draft.design
-    plan = make_plan(
-        plan_key("", 0, "", run.seed), design, design.arm(run.arm), registration.lambda_per_s(run), run.rate
-    )
-    tables = simulate(plan, design.arm(run.arm), registration.cell)
-    return read(frames_of(tables), registration)
+    key = plan_key("", 0, "", run.seed)
+    plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
+    return frames_of(simulate(plan, design.arm(run.arm), registration.cell))
+
+
+def _orders(design: Design, seeds: tuple[int, ...]) -> list[tuple[RunId, ...]]:
+    """The runs to rehearse, in groups that are simulated together."""
+    runs = dict.fromkeys(RunId(run.arm, run.rate, seed) for run in design.run_ids() for seed in seeds)
+    if not design.releasing:
+        return [(run,) for run in runs]
+    groups: dict[tuple[float | None, int], list[RunId]] = {}
+    for run in runs:
+        groups.setdefault((run.rate, run.seed), []).append(run)
+    return [tuple(group) for group in groups.values()]
 
 
 def rehearse(
@@ -117,21 +140,31 @@ def rehearse(
     registration = read_cached(data)
     check_can_run(registration)
     numbers = tuple(range(first_seed, first_seed + seeds))
-    design = draft.design
-    runs = dict.fromkeys(RunId(run.arm, run.rate, seed) for run in design.run_ids() for seed in numbers)
+    orders = _orders(draft.design, numbers)
     readings: dict[RunId, Readings] = {}
-    for (_, run), result in run_all(rehearse_run, [(data, run) for run in runs]):
+    for _, result in run_all(rehearse_runs, [(data, runs) for runs in orders]):
         if isinstance(result, Exception):
             raise result
-        readings[run] = result
-        reporter.step(f"rehearsing {draft.id} (simulated)", len(readings), len(runs))
-    ordered = {run: readings[run] for run in runs}
+        readings |= result
+        reporter.step(f"rehearsing {draft.id} (simulated)", len(readings), sum(map(len, orders)))
+    ordered = {run: readings[run] for runs in orders for run in runs}
+    predictions = _predictions(registration, numbers, ordered)
     verdicts = {
-        run: {v.name: v.decision.value for v in run_verdicts(registration, run, values)}
-        for run, values in ordered.items()
+        run: {v.name: v.decision.value for v in run_verdicts(registration, run, ordered, predictions)}
+        for run in ordered
     }
-    shares = {rate: _pass_share(registration, rate, verdicts, numbers) for rate in design.rates or (None,)}
+    shares = {rate: _pass_share(registration, rate, verdicts, numbers) for rate in draft.design.judged_rates}
     return Rehearsal(registration, numbers, ordered, verdicts, shares)
+
+
+def _predictions(registration: Registration, seeds: tuple[int, ...], readings: dict[RunId, Readings]) -> Values:
+    """What the rules name as predicted, on the plans of the literal seeds."""
+    draft = registration.draft
+    used = {name for rule in (*draft.rule.runs, *draft.rule.reported) for name in rule.predicted}
+    predictors = tuple(p for p in draft.predictors if p.rule_name in used)
+    design = replace(draft.design, seeds=Seeds(seeds, "literal"))
+    literal = replace(registration, draft=replace(draft, design=design, predictors=predictors))
+    return evaluate(literal, None, readings.__getitem__)
 
 
 def _pass_share(
@@ -148,14 +181,20 @@ def _pass_share(
         groups = [tuple((seeds * 2)[i : i + size]) for i in range(len(seeds))]
     passed = 0
     for group in groups:
-        lists = {name: [_verdict(verdicts, name, rate, seed) for seed in group] for name in rule.names}
+        lists = {name: [_verdict(registration, verdicts, name, rate, seed) for seed in group] for name in rule.names}
         passed += decide_rate(rule, lists).value is True
     return passed / len(groups)
 
 
-def _verdict(verdicts: dict[RunId, dict[str, bool | None]], dotted: str, rate: float | None, seed: int) -> bool:
+def _verdict(
+    registration: Registration,
+    verdicts: dict[RunId, dict[str, bool | None]],
+    dotted: str,
+    rate: float | None,
+    seed: int,
+) -> bool:
     arm, name = dotted.split(".")
-    return verdicts[RunId(arm, rate, seed)][name] is True
+    return verdicts[registration.draft.design.run_of(arm, rate, seed)][name] is True
 
 
 def rehearsed_calibration(text: bytes, name: str, draft: Draft, reporter: Reporter, seeds: int = 3) -> Calibration:
@@ -167,4 +206,4 @@ def rehearsed_calibration(text: bytes, name: str, draft: Draft, reporter: Report
     reports = [
         RunReport(run, "complete", run_sha256="", readings=readings) for run, readings in result.readings.items()
     ]
-    return quote(result.registration, reports, draft.design.workload.expected_session_prompt_tokens())
+    return quote(result.registration, reports)

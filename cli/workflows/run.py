@@ -78,8 +78,7 @@ def run_registration(
     check_can_run(registration)
     check_pushed(repository, study, registered)
     with _only_one(study):
-        literal = registration.draft.design.seeds.binding == "literal"
-        beacon = None if literal else drawn_value(study, repository, registration)
+        beacon = drawn_value(study, repository, registration) if registration.waits_for_beacon else None
         records = records_of(repository, study, registration)
         settle_earlier(study, repository, registration, records, reporter)
         records = records_of(repository, study, registration)

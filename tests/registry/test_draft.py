@@ -158,7 +158,6 @@ BAD = [
     ("end_s: 8700}", "end_s: 8700.5}", "the window does not lie inside the run", "design.windows.judged"),
     ("start_s: 5700", "start_s: 8700", "the window does not lie inside the run", "design.windows.judged"),
     ("start_s: 5700", "start_s: -1", "the number is too small", "design.windows.judged.start_s"),
-    ("NOBURST: {}", "NOBURST: {population: 32}", "do not mix", "design.arms"),
     ("    BURST:\n", "    BURST:\n      population: 3\n", "takes no burst", "design.arms.BURST.burst"),
     ("rates: [1.35, 1.65]", "rates: []", "an arm with open arrivals needs rates", "design.arms.BURST"),
     ("calibration: all-miss-sglang-300k\n", "", "no calibration is named", None),

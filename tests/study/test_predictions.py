@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,18 +21,21 @@ COMPUTED = """predictors:
     window: judged
     reading: mean_prompt_tokens
     relative_tolerance: 0.5
-  - name: turns
+  - name: long-turns
     kind: simulator
     predictor_version: 1
     source: the simulator on the drawn plans
     arm: CAPPED
-    rate: 1.35
     window: judged
     reading: sojourn_s
     relative_tolerance: 0.000001
 blindness: none
 """
-RULE = SMALL_RULE[: SMALL_RULE.index("predictors:")] + COMPUTED + SMALL_RULE[SMALL_RULE.index("caveats: []") :]
+HELD = "      held: run.judged.gate_backlog_slope_per_s > -1.0\n"
+AS_PREDICTED = "      as_predicted: abs(run.judged.sojourn_s - predicted.long_turns) <= 0.000001\n"
+RULE = SMALL_RULE[: SMALL_RULE.index("predictors:")].replace(HELD, HELD + AS_PREDICTED)
+RULE = RULE.replace("all(CAPPED.held)", "all(CAPPED.held) && all(CAPPED.as_predicted)")
+RULE += COMPUTED + SMALL_RULE[SMALL_RULE.index("caveats: []") :]
 TAG = "pred/small/v1"
 
 
@@ -49,12 +53,16 @@ def study(drawn: Path, tmp_path: Path) -> Path:
     return copy_study(drawn, tmp_path)
 
 
+def _runs(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [run for proof in document["proofs"] if proof["tag"] == "reg/small/v1" for run in proof["runs"]]
+
+
 def test_predictions_are_a_proof_of_their_own_and_are_scored(study: Path) -> None:
     predicted = command(study, "predict", "small")
     assert predicted.code == 0, predicted.text
     frozen = json.loads((study / "predictions/small.v1.json").read_text())
     assert len(frozen["values"]) == 4
-    by_seed = {row["seed"]: row["value"] for row in frozen["values"] if row["predictor"] == "turns"}
+    by_seed = {row["seed"]: row["value"] for row in frozen["values"] if row["predictor"] == "long-turns"}
     assert by_seed[0] != by_seed[1]
     assert git(study, "cat-file", "-t", TAG) == "tag"
     again = command(study, "predict", "small")
@@ -65,12 +73,21 @@ def test_predictions_are_a_proof_of_their_own_and_are_scored(study: Path) -> Non
     assert result.out.splitlines()[-1] == "3 proofs, 0 failures"
     document = json.loads(command(study, "verify", "--json").out)
     scores = {s["name"]: s for p in document["proofs"] for s in p["scores"]}
-    assert scores["turns"]["hits"] == 2
-    assert scores["turns"]["predicted"] == scores["turns"]["measured"]
+    assert scores["long-turns"]["hits"] == 2
+    assert scores["long-turns"]["predicted"] == scores["long-turns"]["measured"]
+    (verdict,) = [v for r in _runs(document) if r["seed"] == 0 for v in r["verdicts"] if v["name"] == "as_predicted"]
+    assert verdict["decision"]["value"] is True
     proof = next(p for p in document["proofs"] if p["tag"] == TAG)
     assert {c["name"]: c["outcome"] for c in proof["check"]["children"]}["before_any_run"] == "PROVEN"
     assert command(study, "ledger").code == 0
     assert TAG in (study / "evidence/LEDGER.md").read_text()
+
+
+def test_a_rehearsal_predicts_on_the_plans_of_its_literal_seeds(drawn: Path) -> None:
+    done = command(drawn, "rehearse", "rules/small.yaml", "--seeds", "2", "--json")
+    assert done.code == 0, done.text
+    (rate,) = json.loads(done.out)["rates"]
+    assert rate["verdicts"]["CAPPED.as_predicted"] == [2, 2]
 
 
 def test_run_predicts_by_itself_before_the_first_attempt(study: Path) -> None:
@@ -93,6 +110,7 @@ def test_a_prediction_after_a_run_is_refused(study: Path) -> None:
     assert verified.code == 3
     assert "not frozen before the runs" in verified.out
     assert "no predictions are tagged" in verified.out
+    assert "as_predicted: predicted.long_turns is absent" in verified.out
 
 
 def test_nothing_to_predict(finished: Path) -> None:
@@ -108,7 +126,7 @@ def test_nothing_to_predict(finished: Path) -> None:
         ("    costs: fitted\n", "    costs: fitted\n    value: 3\n", "takes no value"),
         ("reading: mean_prompt_tokens", "reading: idle_s", "does not predict this reading"),
         ("arm: BURST", "arm: CAPPED", "name an arm without a gate"),
-        ("name: turns", "name: prompt", "two predictors share a name"),
+        ("name: long-turns", "name: prompt", "two predictors share a name"),
     ],
 )
 def test_a_predictor_that_cannot_be_computed(drawn: Path, tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -171,3 +189,6 @@ def test_predictions_pushed_after_a_run_are_refuted(predicted: Path, tmp_path: P
     assert report.exit_code == 1
     assert "a run was started" in proof.check.reason
     assert proof.status.name == "retrospective"
+    judged = next(p for p in report.proofs if p.tag == "reg/small/v1")
+    assert judged.verdict.value is None
+    assert "predicted.long_turns is absent" in judged.rates[0].decision.reason

@@ -242,3 +242,13 @@ def _ok_turn(session: str, turn: int, submit_s: float, sojourn_s: float) -> dict
 
 def _no_records() -> RunFrames:
     return frames_of({"turns": [], "sessions": [], "gate": [], "engine": []})
+
+
+def test_an_empty_window_has_counts_of_nothing_and_no_means() -> None:
+    document = golden_document()
+    frames = frames_of(document["records"])
+    readings = compute_readings(frames, Window("empty", 700.0, 700.0), pool_tokens=300_000, cache_block_tokens=1)
+    assert {readings[name] for name in ("followups_finished", "hits", "idle_from_first_token")} == {0.0}
+    assert {name for name in ("refused", "paused", "relapses") if math.isnan(readings[name])} == set()
+    for name in ("followup_hit_fraction", "max_hit_300s", "outstanding", "completions_per_s", "backlog_slope_per_s"):
+        assert math.isnan(readings[name]), name
