@@ -44,7 +44,7 @@ def check_can_run(registration: Registration) -> None:
         raise RegistrationError(
             f"cell {registration.cell.name} cannot be simulated: its step costs are not known",
             where=registration.tag,
-            remedy="run it on a real engine, or register a simulated cell: sglang-300k, sglang-native",
+            remedy="run it on a real engine, or name a cell with step_costs: the paper's all have them",
         )
 
 

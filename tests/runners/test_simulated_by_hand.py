@@ -96,8 +96,9 @@ def test_a_population_that_fits_nowhere_ends_instead_of_looping() -> None:
 
 
 def test_a_cell_without_step_costs_is_refused_in_words() -> None:
+    unknown = replace(CELLS["vllm-300k"], step_costs=None)
     with pytest.raises(TrapError, match="vllm-300k cannot be simulated"):
-        simulate(plan_of(NOBURST, 10.0), NOBURST, CELLS["vllm-300k"])
+        simulate(plan_of(NOBURST, 10.0), NOBURST, unknown)
 
 
 def test_cached_tokens_come_in_whole_blocks() -> None:
