@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
+from modelf.cells import Cell
 from registry.design import Design
 from registry.errors import DraftError, TrapError
 from registry.predictor_checks import predictor_problems
@@ -16,10 +17,11 @@ MAX_RUNS = 100_000
 _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut": "at_s", "tool_slowdown": "start_s"}
 
 
-def problems_of(document: Document, design: Design, cells: Collection[str]) -> list[TrapError]:
+def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
     return [
         *_cell_problems(document, cells),
+        *_pool_problems(document, design, cells),
         *_design_problems(document, design),
         *window_problems(document, design),
         *_reference_problems(document, design),
@@ -27,12 +29,26 @@ def problems_of(document: Document, design: Design, cells: Collection[str]) -> l
     ]
 
 
-def _cell_problems(document: Document, cells: Collection[str]) -> list[TrapError]:
+def _cell_problems(document: Document, cells: Mapping[str, Cell]) -> list[TrapError]:
     name = document.value["cell"]
     if name in cells:
         return []
     remedy = f"one of: {', '.join(cells)}; a cell of the study's own is a file, cells/{name}.yaml"
     return [DraftError("unknown cell", where=document.where(("cell",)), value=name, remedy=remedy)]
+
+
+def _pool_problems(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
+    cell = cells.get(document.value["cell"])
+    return [
+        DraftError(
+            "an arm's pool is larger than its cell's",
+            where=document.where(("design", "arms", arm.name, "pool_tokens")),
+            value=arm.pool_tokens,
+            remedy=f"at most {cell.pool_tokens}, or leave it out",
+        )
+        for arm in design.arms
+        if cell and (arm.pool_tokens or 0) > cell.pool_tokens
+    ]
 
 
 def _design_problems(document: Document, design: Design) -> list[TrapError]:

@@ -204,7 +204,7 @@ def test_a_misspelt_field_gets_a_suggestion() -> None:
 
 def test_a_misplaced_field_gets_the_allowed_ones() -> None:
     unknown = [e for e in findings(edited("NOBURST: {}", "NOBURST: {temperature: 3}")) if "unknown" in e.what]
-    assert unknown[0].remedy == "allowed here: burst, gate, population, caching, shed, cut, tool_slowdown"
+    assert unknown[0].remedy == "allowed here: burst, gate, population, caching, pool_tokens, shed, cut, tool_slowdown"
 
 
 def test_every_missing_field_is_named_once_with_its_meaning() -> None:
