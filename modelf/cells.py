@@ -3,6 +3,12 @@
 A cell is engine, version, model, GPU and KV pool. Only cells whose step costs
 are known can be simulated; the others are run on real engines.
 
+Three cells have no printed scale of their own. Theirs: cbar = prefill_token_s
+1e4 / u and prefill_pair_s = 2 v cbar / 1e8 with the fitted shape of
+`modelf.costs`; prefill_request_s = A cbar less the decode share in the all-miss
+state, whose batch is 0.915 of pool / (mean prompt + output): the batch at which
+sglang-300k's decode costs give its printed share of 79.7 ms.
+
 Origins: `printed` (the paper states it), `fitted` (reconstructed from printed
 figures; not the paper's own number), `estimated` (from first principles).
 """
@@ -91,6 +97,64 @@ _QWEN_A100_ORIGINS = (
     Constant("chunk_tokens", "estimated", "the chunk size pinned for this cell; the paper lost its figure"),
 )
 
+_CHUNK = Constant("chunk_tokens", "estimated", "as in the Qwen cells on the A100; the paper lost its figure")
+
+_QWEN_A100_VLLM = StepCosts(
+    prefill_request_s=0.00961,
+    prefill_token_s=62.3e-6,
+    prefill_pair_s=2.588e-9,
+    decode_step_s=0.0117,
+    decode_kv_token_s=33.7e-9,
+    chunk_tokens=8192,
+)
+
+_QWEN_A100_VLLM_ORIGINS = (
+    Constant("prefill_request_s", "fitted", "this cell's A times cbar, 89.3 ms, less the decode share of 79.7 ms"),
+    Constant("prefill_token_s", "estimated", "as sglang-300k, the same model and GPU; sets cbar = 0.966 s with u"),
+    Constant("prefill_pair_s", "fitted", "2 v cbar / 1e8 of this cell's fitted shape"),
+    Constant("decode_step_s", "estimated", "as sglang-300k: the same weights, GPU and pool"),
+    Constant("decode_kv_token_s", "estimated", "as sglang-300k: the same model and GPU"),
+    _CHUNK,
+)
+
+_LLAMA_A100 = StepCosts(
+    prefill_request_s=0.01186,
+    prefill_token_s=65.7e-6,
+    prefill_pair_s=2.972e-9,
+    decode_step_s=0.01219,
+    decode_kv_token_s=77.0e-9,
+    chunk_tokens=8192,
+)
+
+_LLAMA_A100_ORIGINS = (
+    Constant("prefill_request_s", "fitted", "this cell's A times cbar, 138.5 ms, less its decode share of 126.7 ms"),
+    Constant("prefill_token_s", "estimated", "sglang-300k's times 8.03e9 / 7.615e9 parameters; cbar = 1.084 s with u"),
+    Constant(
+        "prefill_pair_s", "fitted", "2 v cbar / 1e8; over prefill_token_s 1.24 times that of Qwen, as the flops are"
+    ),
+    Constant("decode_step_s", "estimated", "16.06e9 bytes at sglang-300k's effective 1.70 TB/s, and its 2.75 ms more"),
+    Constant("decode_kv_token_s", "estimated", "131,072 KV bytes a token (bf16) at the same 1.70 TB/s"),
+    _CHUNK,
+)
+
+_QWEN_H200 = StepCosts(
+    prefill_request_s=0.00121,
+    prefill_token_s=23.75e-6,
+    prefill_pair_s=0.7823e-9,
+    decode_step_s=0.00361,
+    decode_kv_token_s=13.59e-9,
+    chunk_tokens=8192,
+)
+
+_QWEN_H200_ORIGINS = (
+    Constant("prefill_request_s", "fitted", "this cell's A times cbar, 22.2 ms, less its decode share of 21.0 ms"),
+    Constant("prefill_token_s", "fitted", "u cbar / 1e4; cbar is the A100's over the printed 2.71, at 600k 0.339 s"),
+    Constant("prefill_pair_s", "fitted", "2 v cbar / 1e8 of this cell's fitted shape"),
+    Constant("decode_step_s", "estimated", "15.23e9 bytes at 0.88 of 4.8 TB/s; A leaves no room for an overhead"),
+    Constant("decode_kv_token_s", "estimated", "57,344 KV bytes a token at the same 0.88 of 4.8 TB/s"),
+    _CHUNK,
+)
+
 
 def _pool(origin: str, note: str) -> Constant:
     return Constant("pool_tokens", origin, note)
@@ -109,15 +173,16 @@ CELLS: dict[str, Cell] = {
         ),
         Cell(
             "vllm-300k", "vllm", "0.32.0", "Qwen2.5-7B-Instruct", "A100 80GB PCIe", 300_000, 16,
-            None, (_pool("printed", "KV pool capped at 300k tokens"),), "mixed", "block-lru",
+            _QWEN_A100_VLLM, (_pool("printed", "KV pool capped at 300k tokens"), *_QWEN_A100_VLLM_ORIGINS),
+            "mixed", "block-lru",
         ),
         Cell(
             "h200-600k", "sglang", "0.5.22", "Qwen2.5-7B-Instruct", "H200 NVL", 600_000, 1,
-            None, (_pool("printed", "KV pool capped at 600k tokens"),),
+            _QWEN_H200, (_pool("printed", "KV pool capped at 600k tokens"), *_QWEN_H200_ORIGINS),
         ),
         Cell(
             "llama-300k", "sglang", "0.5.22", "Llama-3.1-8B-Instruct", "A100 80GB PCIe", 300_000, 1,
-            None, (_pool("printed", "KV pool capped at 300k tokens"),),
+            _LLAMA_A100, (_pool("printed", "KV pool capped at 300k tokens"), *_LLAMA_A100_ORIGINS),
         ),
     )
 }  # fmt: skip

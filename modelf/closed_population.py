@@ -57,6 +57,8 @@ class ClosedCurve:
     `hit_fraction` counts follow-ups whose whole prefix was cached;
     `lower_hit_fraction` is that of the branch from h = 0 (equal where the
     fixed point is unique, and in the fluctuation layer, which averages).
+    `reuse_fraction` is cached over prompt tokens of follow-ups, partly kept
+    contexts included.
     """
 
     sessions: Vector
@@ -64,6 +66,7 @@ class ClosedCurve:
     sessions_per_s: Vector
     hit_fraction: Vector
     lower_hit_fraction: Vector
+    reuse_fraction: Vector
 
     @property
     def peak_sessions(self) -> float:
@@ -89,9 +92,11 @@ def closed_curve(
     if fluctuation:
         return _fluctuating(costs, workload, pool_tokens, counts)
     population = Population(costs, workload, turn_mix(costs, workload, stationary_weights(workload)), pool_tokens)
-    (upper, high), (_, low) = _branches(population, counts)
+    (upper, high, kept), (_, low, _) = _branches(population, counts)
     turns = upper.turns_per_s
-    return ClosedCurve(counts, turns, turns / mean_turns(workload.turns), high, np.where(high - low < 1e-6, high, low))
+    lower = np.where(high - low < 1e-6, high, low)
+    reuse = kept * population.mix.reusable / population.mix.followup_prompt
+    return ClosedCurve(counts, turns, turns / mean_turns(workload.turns), high, lower, reuse)
 
 
 def _fluctuating(costs: StepCosts, workload: Workload, pool_tokens: float, counts: Vector) -> ClosedCurve:
@@ -99,16 +104,21 @@ def _fluctuating(costs: StepCosts, workload: Workload, pool_tokens: float, count
     weights = tilted_weights(workload, np.maximum(demand, _SMALLEST_DEMAND).ravel())
     population = Population(costs, workload, turn_mix(costs, workload, weights), pool_tokens)
     branches = _branches(population, np.repeat(counts, len(_DEVIATES)))
-    seconds = np.mean([1 / state.turns_per_s for state, _ in branches], axis=0).reshape(demand.shape)
-    hits = np.mean([full for _, full in branches], axis=0).reshape(demand.shape)
+    seconds = np.mean([1 / state.turns_per_s for state, _, _ in branches], axis=0).reshape(demand.shape)
+    hits = np.mean([full for _, full, _ in branches], axis=0).reshape(demand.shape)
+    kept = np.mean([share for _, _, share in branches], axis=0) * population.mix.reusable
     followups = _CHANCES * population.mix.followups.reshape(demand.shape)
     hit = (followups * hits).sum(axis=1) / followups.sum(axis=1)
     turns = 1 / (seconds @ _CHANCES)
-    return ClosedCurve(counts, turns, turns / mean_turns(workload.turns), hit, hit)
+    prompts = population.mix.followup_prompt.reshape(demand.shape) @ _CHANCES
+    reuse = kept.reshape(demand.shape) @ _CHANCES / prompts
+    return ClosedCurve(counts, turns, turns / mean_turns(workload.turns), hit, hit, reuse)
 
 
-def _branches(population: Population, sessions: Vector) -> list[tuple[EngineState, Vector]]:
-    """(state, full-hit fraction) of the upper and of the lower fixed point."""
+def _branches(population: Population, sessions: Vector) -> list[tuple[EngineState, Vector, Vector]]:
+    """(state, full-hit fraction, share of reusable tokens kept) of the upper
+    and of the lower fixed point.
+    """
     grid = np.linspace(0.0, 1.0, _GRID)
     gap = np.stack([_reuse(population, sessions, np.full(sessions.shape, h))[0] - h for h in grid])
     # The map begins at or above the diagonal and ends at or below it, so both exist.
@@ -118,14 +128,14 @@ def _branches(population: Population, sessions: Vector) -> list[tuple[EngineStat
     return [_refine(population, sessions, grid[index], grid[index + 1]) for index in (last, first)]
 
 
-def _refine(population: Population, sessions: Vector, low: Vector, high: Vector) -> tuple[EngineState, Vector]:
+def _refine(population: Population, sessions: Vector, low: Vector, high: Vector) -> tuple[EngineState, Vector, Vector]:
     for _ in range(_REFINEMENTS):
         middle = (low + high) / 2
         above = _reuse(population, sessions, middle)[0] >= middle
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     reuse = (low + high) / 2
     _, full, state = _reuse(population, sessions, reuse)
-    return state, full
+    return state, full, reuse
 
 
 def _reuse(population: Population, sessions: Vector, reuse: Vector) -> tuple[Vector, Vector, EngineState]:

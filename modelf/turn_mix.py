@@ -32,7 +32,8 @@ class TurnMix:
     through decoding; `left_live` and `left_dead` the context it leaves behind
     when its session goes on, or is over (0 otherwise). `goes_on` is the share
     of turns with a tool call after them, `ends` of those without,
-    `followups` of all but first turns.
+    `followups` of all but first turns; `followup_prompt` and `reusable` are the
+    prompt and reusable tokens of follow-ups, first turns counted as 0.
 
     Seconds of prefill, and each with the part that a hit of every follow-up
     would save: `miss_s`, `miss_square` (second moment), `miss_held` (times
@@ -47,6 +48,8 @@ class TurnMix:
     goes_on: Vector
     ends: Vector
     followups: Vector
+    followup_prompt: Vector
+    reusable: Vector
     miss_s: Vector
     saved_s: Vector
     miss_square: Vector
@@ -68,6 +71,8 @@ def turn_mix(costs: StepCosts, workload: Workload, weights: Vector) -> TurnMix:
     ends = 1.0 - np.append(survival[1:], 0.0) / survival
     held = np.asarray(workload.prompts(), dtype=np.float64) + workload.output_tokens
     miss, hit = prefill_costs(costs, workload)
+    prompts = held - workload.output_tokens
+    reusable = np.asarray([workload.reusable_tokens(turn) for turn in range(1, len(held) + 1)], dtype=np.float64)
     return TurnMix(
         held=weights @ held,
         held_square=weights @ held**2,
@@ -77,6 +82,8 @@ def turn_mix(costs: StepCosts, workload: Workload, weights: Vector) -> TurnMix:
         goes_on=weights @ (1 - ends),
         ends=weights @ ends,
         followups=1.0 - weights[:, 0],
+        followup_prompt=weights[:, 1:] @ prompts[1:],
+        reusable=weights @ reusable,
         miss_s=weights @ miss,
         saved_s=weights @ (miss - hit),
         miss_square=weights @ miss**2,

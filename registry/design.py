@@ -6,8 +6,9 @@ Field names are the YAML keys of a rule file. Loading and checking happen in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from modelf.cells import Cell
 from modelf.workload import Workload
 
 
@@ -108,8 +109,8 @@ class Arm:
     """One treatment. Arms of a seed share arrivals, turn counts, tool times.
 
     `population` sessions are kept running instead of open arrivals;
-    `caching` False switches the engine's prefix cache off. No session takes
-    more than `step_cap` turns.
+    `caching` False switches the engine's prefix cache off; `pool_tokens` caps
+    the cell's KV pool for this arm. No session takes more than `step_cap` turns.
     """
 
     name: str
@@ -120,8 +121,14 @@ class Arm:
     tool_slowdown: ToolSlowdown | None = None
     population: int | None = None
     caching: bool = True
+    pool_tokens: int | None = None
     step_cap: int | None = None
     engine: EnginePolicy = EnginePolicy()
+
+
+def cell_under(arm: Arm, cell: Cell) -> Cell:
+    """The cell that an arm runs on: its pool capped where the arm says so."""
+    return cell if arm.pool_tokens is None else replace(cell, pool_tokens=arm.pool_tokens)
 
 
 @dataclass(frozen=True)

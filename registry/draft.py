@@ -101,7 +101,7 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         cell=cells[source["cell"]],
         calibration=source.get("calibration"),
         design=design,
-        rule=rule_of(document, design, cells[source["cell"]].pool_tokens, predictors),
+        rule=rule_of(document, design, cells[source["cell"]], predictors),
         measures=tuple(Measure(name, **m) for name, m in source.get("measures", {}).items()),
         predictors=predictors,
         claim=source.get("claim"),
@@ -136,7 +136,7 @@ def _window(name: str, source: dict[str, Any]) -> Window | ReleaseWindow:
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
     parts = {field: kind(**source[field]) for field, kind in _ARM_PARTS.items() if field in source}
-    whole = {field: source[field] for field in ("population", "caching", "step_cap") if field in source}
+    whole = {field: source[field] for field in ("population", "caching", "pool_tokens", "step_cap") if field in source}
     return Arm(name, **parts, **whole)
 
 

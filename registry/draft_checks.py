@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from modelf.cells import Cell
@@ -22,6 +22,7 @@ def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -
     """Every finding about a document that satisfies the schema."""
     return [
         *_cell_problems(document, cells),
+        *_pool_problems(document, design, cells),
         *_design_problems(document, design),
         *window_problems(document, design),
         *_reference_problems(document, design),
@@ -30,12 +31,26 @@ def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -
     ]
 
 
-def _cell_problems(document: Document, cells: Collection[str]) -> list[TrapError]:
+def _cell_problems(document: Document, cells: Mapping[str, Cell]) -> list[TrapError]:
     name = document.value["cell"]
     if name in cells:
         return []
     remedy = f"one of: {', '.join(cells)}; a cell of the study's own is a file, cells/{name}.yaml"
     return [DraftError("unknown cell", where=document.where(("cell",)), value=name, remedy=remedy)]
+
+
+def _pool_problems(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
+    cell = cells.get(document.value["cell"])
+    return [
+        DraftError(
+            "an arm's pool is larger than its cell's",
+            where=document.where(("design", "arms", arm.name, "pool_tokens")),
+            value=arm.pool_tokens,
+            remedy=f"at most {cell.pool_tokens}, or leave it out",
+        )
+        for arm in design.arms
+        if cell and (arm.pool_tokens or 0) > cell.pool_tokens
+    ]
 
 
 def _design_problems(document: Document, design: Design) -> list[TrapError]:

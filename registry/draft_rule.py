@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from registry.design import Arm, Design, ReleaseWindow
+from modelf.cells import Cell
+from registry.design import Arm, Design, ReleaseWindow, cell_under
 from registry.predictor import Predictor
 from registry.rule import Beside, RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
 from registry.rule_constancy import check_run_rule
@@ -11,7 +12,7 @@ from registry.strict_yaml import Document
 NOMINAL_LAMBDA_REF_PER_S = 0.072
 
 
-def rule_of(document: Document, design: Design, pool_tokens: int, predictors: tuple[Predictor, ...]) -> Rule:
+def rule_of(document: Document, design: Design, cell: Cell, predictors: tuple[Predictor, ...]) -> Rule:
     """The rules of a document whose design stands, each tried for constancy;
     RuleError where one does not hold.
     """
@@ -35,7 +36,7 @@ def rule_of(document: Document, design: Design, pool_tokens: int, predictors: tu
 
     runs, reported = run_rules("runs"), run_rules("reported")
     for rule in (*runs, *reported):
-        for reference in _nominal_references(pool_tokens, design, arms[rule.arm]):
+        for reference in _nominal_references(cell, design, arms[rule.arm]):
             check_run_rule(rule, reference)
     lists = {f"{rule.arm}.{rule.name}" for rule in runs}
     rate: RateRule = compile_rate_rule(
@@ -63,7 +64,7 @@ def _beside(design: Design, arm: Arm, predictors: tuple[Predictor, ...]) -> Besi
     return Beside({other.name: _windows(design, other) for other in paired}, predicted)
 
 
-def _nominal_references(pool_tokens: int, design: Design, arm: Arm) -> list[dict[str, float]]:
+def _nominal_references(cell: Cell, design: Design, arm: Arm) -> list[dict[str, float]]:
     """Reference values of the right size, a set a rate.
 
     The measured ones are not known yet; whether a rule is constant does not
@@ -73,7 +74,7 @@ def _nominal_references(pool_tokens: int, design: Design, arm: Arm) -> list[dict
     common: dict[str, float] = {
         "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
         "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,
-        "pool_tokens": float(pool_tokens),
+        "pool_tokens": float(cell_under(arm, cell).pool_tokens),
         "session_prompt_tokens": session_tokens,
         "cap": float(arm.gate.cap or 0) if arm.gate else 0.0,
     }

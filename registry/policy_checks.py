@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from modelf.cells import Cell
-from registry.design import Arm, Design
+from registry.design import Arm, Design, cell_under
 from registry.errors import DraftError, TrapError
 from registry.strict_yaml import Document, Path
 
@@ -48,11 +48,11 @@ def _engine(arm: Arm) -> Iterator[Finding]:
 
 def _pool(design: Design, cell: Cell) -> Iterator[Finding]:
     for arm in design.arms:
-        longest = design.workload.longest_turn_tokens(arm.step_cap)
-        if longest > cell.pool_units * cell.unit_tokens:
+        longest, capped = design.workload.longest_turn_tokens(arm.step_cap), cell_under(arm, cell)
+        if longest > capped.pool_units * cell.unit_tokens:
             yield (
                 ("workload",),
-                f"the pool of cell {cell.name}, {cell.pool_tokens} tokens, is too small for one turn of this workload",
+                f"a pool of {capped.pool_tokens} tokens ({arm.name}) is too small for one turn of this workload",
                 longest,
                 "a larger pool, fewer turns or shorter prompts",
             )

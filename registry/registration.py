@@ -13,7 +13,7 @@ from typing import Any
 from modelf.cells import Cell, Constant, StepCosts
 from registry.beacon import BeaconPromise, BeaconValue
 from registry.canonical import canonical_bytes, load_json, sha256_hex
-from registry.design import RunId
+from registry.design import RunId, cell_under
 from registry.draft import Draft, build_draft
 from registry.errors import DraftError, RegistrationError
 from registry.frozen_form import check_form, check_quoted
@@ -91,6 +91,10 @@ class Registration:
         """Path of the frozen file in the study."""
         return f"registrations/{self.folder}.json"
 
+    def cell_of(self, run: RunId) -> Cell:
+        """The cell as the run's arm has it: its pool may be capped."""
+        return cell_under(self.draft.design.arm(run.arm), self.cell)
+
     def lambda_per_s(self, run: RunId) -> float | None:
         """The run's arrival rate, sessions per second; None where closed."""
         if run.rate is None:
@@ -125,7 +129,7 @@ class Registration:
     def references(self, run: RunId) -> dict[str, float]:
         """The reference values that the run's rules may name."""
         values: dict[str, float] = {
-            "pool_tokens": float(self.cell.pool_tokens),
+            "pool_tokens": float(self.cell_of(run).pool_tokens),
             "session_prompt_tokens": self.draft.design.workload.expected_session_prompt_tokens(),
         }
         rate = self.lambda_per_s(run)

@@ -23,7 +23,7 @@ REFERENCE_VALUES: dict[str, str] = {
     "lambda_ref_per_s": "all-miss session rate of the cell, frozen from its calibration",
     "lambda_per_s": "the run's arrival rate: its rate times lambda_ref_per_s",
     "all_miss_prefill_tokens_per_s": "the cell's all-miss prefill rate, frozen from its calibration",
-    "pool_tokens": "the cell's KV pool",
+    "pool_tokens": "the KV pool of the run: the cell's, or the arm's where that is capped",
     "session_prompt_tokens": "expected prompt tokens of a whole session of the design's workload",
     "cap": "the cap of the arm's gate",
 }

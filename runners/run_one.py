@@ -44,7 +44,7 @@ def check_can_run(registration: Registration) -> None:
         raise RegistrationError(
             f"cell {registration.cell.name} cannot be simulated: its step costs are not known",
             where=registration.tag,
-            remedy="run it on a real engine, or register a simulated cell: sglang-300k, sglang-native",
+            remedy="run it on a real engine, or name a cell with step_costs: the paper's all have them",
         )
 
 
@@ -55,7 +55,7 @@ def execute(order: AttemptOrder) -> str:
     plan = _plan(order, registration)
     writer = AttemptWriter(order.folder)
     started = datetime.now(UTC)
-    tables = simulate(plan, registration.draft.design.arm(order.run.arm), registration.cell)
+    tables = simulate(plan, registration.draft.design.arm(order.run.arm), registration.cell_of(order.run))
     files = writer.write_tables(tables)
     return writer.finish(_record(order, registration, plan, started), files)
 
@@ -89,6 +89,7 @@ def _record(order: AttemptOrder, registration: Registration, plan: Plan, started
         "beacon": asdict(order.beacon) if order.beacon else None,
         "plan_sha256": plan_digest(plan),
         "cell": registration.cell.name,
+        "pool_tokens": registration.cell_of(run).pool_tokens,
         "engine": {
             "name": SIMULATED,
             "simulated": True,

@@ -27,7 +27,7 @@ def check_caching(frames: RunFrames, context: RunContext) -> Check:
 
 
 def check_pool(frames: RunFrames, context: RunContext) -> Check:
-    """The engine's own gauges never show more than the cell's pool."""
+    """The engine's own gauges never show more than the pool of the arm."""
     name = "arm_pool"
     used = (frames.engine.running_tokens + frames.engine.idle_cached_tokens).dropna()
     if len(used) == 0:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from modelf.costs import COSTS, Vector
 from modelf.first_principles import step_costs, turn_costs
 from modelf.hardware import GPUS, MODELS
+from registry.design import RunId
 from registry.errors import RegistrationError
 from registry.predictor import Predictor
 from registry.registration import Registration
 
 
-def predictor_costs(registration: Registration, predictor: Predictor) -> Vector:
+def predictor_costs(registration: Registration, predictor: Predictor, run: RunId) -> Vector:
     """c_k of a turn that misses, shape (max_turns,), seconds.
 
     `fitted`: the paper's cell, scaled so that its lambda_ref is the frozen
     one. `step-costs`: the cell's own constants. `first-principles`: the
     model's shape and the GPU's data. RegistrationError where the cell has none.
     """
-    cell, workload = registration.cell, registration.draft.design.workload
+    cell, workload = registration.cell_of(run), registration.draft.design.workload
     if predictor.costs == "fitted":
         fitted = COSTS.get(cell.name)
         if fitted is None or registration.calibration is None:

@@ -84,7 +84,7 @@ def _asymptotic(registration: Registration, predictor: Predictor, run: RunId) ->
     below the all-miss capacity, where there is no trapped regime.
     """
     workload = registration.draft.design.workload
-    costs = predictor_costs(registration, predictor)
+    costs = predictor_costs(registration, predictor, run)
     capacity = 1.0 / session_cost(workload, costs)
     rho = (registration.lambda_per_s(run) or 0.0) / capacity
     if rho <= 1.0:
@@ -112,7 +112,7 @@ def _fluid(
     rows = [(t, plan.session(origin, i).turns) for t, origin, i in plan.arrivals()]
     arrivals = SessionArrivals(tuple(t for t, _ in rows), tuple(turns for _, turns in rows))
     start = stationary_start(workload.turns, predictor.all_miss_from_s, predictor.sessions_present)
-    costs = predictor_costs(registration, predictor)
+    costs = predictor_costs(registration, predictor, run)
     window = registration.draft.design.window(predictor.window)
     assert isinstance(window, Window)
     horizon_s = registration.draft.design.horizon_s

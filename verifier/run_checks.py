@@ -26,7 +26,7 @@ _ORDER = ("planned_s", "ready_s", "admitted_s", "submit_s", "start_s", "first_to
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a run's records are held against."""
+    """What a run's records are held against; `cell` is as the arm has it."""
 
     run: RunId
     arm: Arm

@@ -102,7 +102,7 @@ def report_run(
             checks.append(check_reexecution(tables, again))
         else:
             checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
-        report.readings = read(frames, registration, releases)
+        report.readings = read(frames, registration, run, releases)
         report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
     report.check = group(run.path, checks, "every check of the run holds")
     return report
@@ -175,7 +175,7 @@ def _check_started(records: list[AttemptRecord], chosen: AttemptRecord) -> Check
 
 def _context(registration: Registration, beacon: BeaconValue | None, run: RunId) -> RunContext:
     design = registration.draft.design
-    return RunContext(run, design.arm(run.arm), design, registration.cell, registration.plan(run, beacon))
+    return RunContext(run, design.arm(run.arm), design, registration.cell_of(run), registration.plan(run, beacon))
 
 
 def frames_of(tables: dict[str, pa.Table]) -> RunFrames:
@@ -183,14 +183,14 @@ def frames_of(tables: dict[str, pa.Table]) -> RunFrames:
     return RunFrames(**{name: table.to_pandas() for name, table in tables.items()})
 
 
-def read(frames: RunFrames, registration: Registration, releases: Releases | None = None) -> Readings:
-    """Every reading in every window of the design.
+def read(frames: RunFrames, registration: Registration, run: RunId, releases: Releases | None = None) -> Readings:
+    """Every reading of a run in every window of the design.
 
     `releases` says when the arms whose releases open a window were released,
     at this run's rate and seed. Where that is not known, nothing in the
     window is: all its readings are NaN.
     """
-    cell = registration.cell
+    cell = registration.cell_of(run)
     readings: dict[str, dict[str, float]] = {}
     for window in registration.draft.design.windows:
         opened = window if isinstance(window, Window) else opened_window(window, releases or {})

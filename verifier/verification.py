@@ -114,7 +114,7 @@ def _evaluate_again(
         tables = executions.tables(places[tag.name, run])
         if tables is None:
             raise TrapError("the simulated run could not be executed again", where=run.path)
-        return read(frames_of(tables), registration)
+        return read(frames_of(tables), registration, run)
 
     try:
         return evaluate(registration, beacon_of(tag, evidence.witness), simulated)

@@ -75,7 +75,8 @@ def simulate_planned(order: tuple[bytes, RunId, bytes]) -> Readings:
     registration = read_cached(data)
     design = registration.draft.design
     plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
-    return read(frames_of(simulate(plan, design.arm(run.arm), registration.cell)), registration)
+    tables = simulate(plan, design.arm(run.arm), registration.cell_of(run))
+    return read(frames_of(tables), registration, run)
 
 
 def _simulate(registered: Registered, beacon: BeaconValue | None, reporter: Reporter) -> dict[RunId, Readings]:

@@ -111,14 +111,14 @@ def rehearse_runs(order: tuple[bytes, tuple[RunId, ...]]) -> dict[RunId, Reading
     releasing = registration.draft.design.releasing
     frames = {run: _simulated(registration, run) for run in runs}
     releases = {run.arm: first_release_s(frames[run].gate) for run in runs if run.arm in releasing}
-    return {run: read(frames[run], registration, releases) for run in runs}
+    return {run: read(frames[run], registration, run, releases) for run in runs}
 
 
 def _simulated(registration: Registration, run: RunId) -> RunFrames:
     design = registration.draft.design
     key = plan_key("", 0, "", run.seed)
     plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
-    return frames_of(simulate(plan, design.arm(run.arm), registration.cell))
+    return frames_of(simulate(plan, design.arm(run.arm), registration.cell_of(run)))
 
 
 def _orders(design: Design, seeds: tuple[int, ...]) -> list[tuple[RunId, ...]]:

@@ -39,7 +39,7 @@ def execute(registration: Registration, request: dict[str, object], folder: Path
     arm = design.arm(run.arm)
     plan = make_plan(bytes.fromhex(str(request["key"])), design, arm, registration.lambda_per_s(run), run.rate)
     folder.mkdir()
-    for name, table in simulate(plan, arm, registration.cell).items():
+    for name, table in simulate(plan, arm, registration.cell_of(run)).items():
         feather.write_feather(table, str(folder / f"{name}.arrow"), compression="uncompressed")
 
 

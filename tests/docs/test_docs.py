@@ -173,6 +173,20 @@ def test_the_simulator_page_gives_every_constant_with_its_origin() -> None:
         assert row, f"{constant.name} ({constant.origin})"
 
 
+@pytest.mark.parametrize("cell", ["vllm-300k", "h200-600k", "llama-300k"])
+def test_the_simulator_page_gives_the_other_cells_constants(cell: str) -> None:
+    page = text_of(DOCS / "simulator.md")
+    head = re.search(r"^\| constant \| `vllm-300k`.*$", page, re.MULTILINE)
+    assert head
+    column = [part.strip(" `") for part in head[0].split("|")].index(cell)
+    units = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+    costs: Any = CELLS[cell].step_costs
+    for name in costs.__dataclass_fields__:
+        row = next(line for line in page[head.start() :].splitlines() if line.startswith(f"| `{name}` |"))
+        number, *unit = row.split("|")[column].split()
+        assert float(number) * (units[unit[0]] if unit else 1) == pytest.approx(getattr(costs, name)), name
+
+
 @pytest.mark.parametrize("page", ADRS, ids=lambda page: page.stem)
 def test_decision_records_have_their_three_parts(page: Path) -> None:
     assert re.findall(r"^## (.+)$", text_of(page), re.MULTILINE) == ["Context", "Decision", "Consequence"]

@@ -235,7 +235,7 @@ def test_a_misplaced_field_gets_the_allowed_ones() -> None:
     unknown = [e for e in findings(edited("NOBURST: {}", "NOBURST: {temperature: 3}")) if "unknown" in e.what]
     assert (
         unknown[0].remedy
-        == "allowed here: burst, gate, population, caching, shed, cut, tool_slowdown, step_cap, engine"
+        == "allowed here: burst, gate, population, caching, pool_tokens, shed, cut, tool_slowdown, step_cap, engine"
     )
 
 

@@ -82,8 +82,9 @@ def test_a_pool_too_small_for_the_longest_turn_is_an_error_before_the_run(arm: A
 
 
 def test_a_cell_without_step_costs_is_refused_in_words() -> None:
+    unknown = replace(CELLS["vllm-300k"], step_costs=None)
     with pytest.raises(TrapError, match="vllm-300k cannot be simulated"):
-        simulate(plan_of(NOBURST, 10.0), NOBURST, CELLS["vllm-300k"])
+        simulate(plan_of(NOBURST, 10.0), NOBURST, unknown)
 
 
 def test_cached_tokens_come_in_whole_blocks() -> None:

@@ -18,6 +18,16 @@ from verifier.evidence import gather
 from verifier.verification import verify_study
 
 RULE = "rules/all-miss-small.yaml"
+CELL_WITHOUT_COSTS = """schema: trap-cell-1
+name: real-only
+engine: vllm
+engine_version: "1"
+model: a model
+gpu: a gpu
+pool_tokens: 300000
+cache_block_tokens: 16
+constants: []
+"""
 AUTHOR = (
     ("register", RULE),
     ("draw", "small"),
@@ -173,7 +183,8 @@ def test_unknown_commands_and_options_exit_2(bare: Path) -> None:
 
 def test_a_cell_that_cannot_be_simulated_names_the_way(bare: Path, tmp_path: Path) -> None:
     root = copy_study(bare, tmp_path)
-    commit_file(root, RULE, SMALL_CALIBRATION.replace("cell: sglang-300k", "cell: vllm-300k"))
+    commit_file(root, "cells/real-only.yaml", CELL_WITHOUT_COSTS)
+    commit_file(root, RULE, SMALL_CALIBRATION.replace("cell: sglang-300k", "cell: real-only"))
     assert command(root, "register", RULE).code == 0
     refused(command(root, "run", "all-miss-small"), "cannot be simulated", "real engine")
 
