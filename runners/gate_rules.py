@@ -19,7 +19,7 @@ Three phases, each entered once:
 
 Records are those of `runners.simulated.state` (GATE, SESSION, GATE_EVENT).
 Source: the paper's session cap, as the registered tests describe it; AIMD and
-the cap on tokens after published agent-serving systems (docs/policies.md).
+the cap on tokens after published agent-serving systems (docs/write-a-rule.md).
 """
 
 from __future__ import annotations

@@ -40,17 +40,21 @@ def _die_with_parent() -> None:
 
 
 def run_all(
-    function: Callable[[Order], Result], orders: list[Order], workers: int | None = None
+    function: Callable[[Order], Result],
+    orders: list[Order],
+    workers: int | None = None,
+    preload: str = "runners.simulated.warm",
 ) -> Iterator[tuple[Order, Result | Exception]]:
     """Run `function` on every order in worker processes, yielding as they end.
 
     A failed order yields its exception; the others go on. Leaving early (an
-    interrupt, say) ends the workers at once.
+    interrupt, say) ends the workers at once. `preload` is a module that every
+    worker inherits imported, beside the function's own.
     """
     count = max(1, min(workers or cores(), len(orders)))
     # A fork server imports once what every worker needs, and stays for the next batch.
     context = get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
+    context.set_forkserver_preload([function.__module__, preload])
     pool = ProcessPoolExecutor(count, context, _die_with_parent)
     waiting: dict[Future[Result], Order] = {pool.submit(function, order): order for order in orders}
     try:
