@@ -2,9 +2,10 @@
 
 A step has a budget of `chunk_tokens`. Every decoding turn takes one token of
 it; then the turn whose prefill is under way goes on, then waiting turns are
-admitted from the head, as long as budget is left and the units of the coming
-chunk are free. Memory is taken as it is needed: a decoding turn needs one unit
-more whenever its KV crosses a unit's end. Where none is left, the turn
+admitted from the head, as long as budget is left and all that the head has to
+prefill would fit (vLLM's `scheduler_reserve_full_isl`, its default). Memory is
+taken as it is needed: a chunk takes its units when it is scheduled, a decoding
+turn one more whenever its KV crosses a unit's end. Where none is left, the turn
 admitted last is preempted: it gives its units up, goes to the front of the
 queue and recomputes what it has lost of its prompt and output. No turn is
 admitted in a step that preempted.
@@ -28,21 +29,18 @@ NOBODY = -1
 
 @compiled
 def head_fits(run: Run) -> bool:
-    """Whether a chunk of the head can be admitted in the coming step."""
-    engine = run.engine[0]
-    return bool(engine.waiting) and chunk_fits(run, run.costs[0].chunk_tokens - engine.decoding)
+    """Whether the head of the queue can be admitted in the coming step."""
+    return admissible(run, run.costs[0].chunk_tokens - run.engine[0].decoding)
 
 
 @compiled
-def chunk_fits(run: Run, budget: int) -> bool:
-    """Whether the head's first chunk within `budget` tokens has room."""
-    if budget <= 0:
-        return False
+def admissible(run: Run, budget: int) -> bool:
+    """Whether budget is left and all of the head's prefill has room."""
     engine = run.engine[0]
+    if budget <= 0 or not engine.waiting:
+        return False
     turn = run.turns[run.waiting[1].item]
-    cached = hit_tokens(run, turn)
-    new = min(turn.prompt_tokens + turn.generated - cached, budget)
-    return pool.fits(run, turn.session, pool.units_of(engine, cached + new))
+    return pool.fits(run, turn.session, pool.units_of(engine, turn.prompt_tokens + turn.generated))
 
 
 @compiled
@@ -62,7 +60,7 @@ def schedule(run: Run) -> bool:
     budget = run.costs[0].chunk_tokens - engine.decoding
     if engine.partial != NOBODY and budget > 0:
         preempted = extend_room(run, budget) or preempted
-    admits = engine.waiting and not preempted and chunk_fits(run, budget)
+    admits = not preempted and admissible(run, budget)
     if (engine.partial != NOBODY and budget > 0) or admits:
         step(run, budget, not preempted)
         return True
@@ -137,7 +135,7 @@ def step(run: Run, budget: int, admits: bool) -> None:
     while budget > 0:
         row = engine.partial
         if row == NOBODY:
-            if not admits or not engine.waiting or not chunk_fits(run, budget):
+            if not admits or not admissible(run, budget):
                 break
             row = admit(run)
             cost_s += costs.prefill_request_s
@@ -182,7 +180,7 @@ def take_units(run: Run, turn: Record, units: int) -> None:
 
 @compiled
 def admit(run: Run) -> int:
-    """Take the head into the running set; its first chunk must have room."""
+    """Take the head into the running set; its prefill must have room."""
     engine = run.engine[0]
     row = pop(run.waiting)
     engine.waiting -= 1
