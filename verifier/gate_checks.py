@@ -1,4 +1,4 @@
-"""The check that an arm's gate did what the registration says."""
+"""The checks that an arm's gate did what the registration says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import numpy.typing as npt
 from registry.design import GateSetting
 from verifier.check import Check, proven, refuted
 from verifier.readings import RunFrames
+from verifier.releases import due_release_s, first_release_s
 from verifier.run_checks import RunContext
+
+RELEASE_TOLERANCE_S = 1e-6
+"""The gate's log and the turns bear the same clock's times; sums may round."""
 
 
 def check_gate(frames: RunFrames, context: RunContext) -> Check:
@@ -38,6 +42,19 @@ def check_gate(frames: RunFrames, context: RunContext) -> Check:
             name, f"{held[at]} {unit} were admitted at once at {time_s[at]} s, the cap is {math.floor(limit[at])}"
         )
     return proven(name, f"at most {max(held, default=0)} {unit} admitted at once, as the arm's gate allows")
+
+
+def check_release(frames: RunFrames, context: RunContext) -> Check:
+    """The gate came off when both queues had been empty as long as the arm
+    says, no sooner and no later: windows may begin there.
+    """
+    name, gate = "arm_release", context.arm.gate
+    if gate is None:
+        return proven(name, "no gate", needed=False)
+    found_s, due_s = first_release_s(frames.gate), due_release_s(frames.turns, gate, context.design.horizon_s)
+    if not (abs(found_s - due_s) <= RELEASE_TOLERANCE_S or (math.isnan(found_s) and math.isnan(due_s))):
+        return refuted(name, f"the cap came off at {found_s} s, by the waits of the turns it was due at {due_s} s")
+    return proven(name, "never released" if math.isnan(due_s) else f"released at {due_s:.1f} s, when it was due")
 
 
 def _held(
@@ -71,3 +88,7 @@ def _limit(gate: GateSetting, time_s: npt.NDArray[np.float64], pool_tokens: int)
     if gate.adaptation:
         limit += gate.adaptation.increase * np.floor((time_s - gate.engage_s) / gate.adaptation.interval_s)
     return limit
+
+
+GATE_CHECKS = (check_gate, check_release)
+"""The checks of one run against its arm's gate, in order."""

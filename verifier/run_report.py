@@ -20,7 +20,7 @@ from registry.registration import Registration
 from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
-from verifier.gate_checks import check_gate
+from verifier.gate_checks import GATE_CHECKS
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
 from verifier.releases import Releases, first_release_s, opened_window
@@ -127,7 +127,7 @@ def _record_checks(frames: RunFrames, context: RunContext) -> list[Check]:
     """The checks of plan and arm; without the plan's sessions, only the first."""
     checks = [PLAN_CHECKS[0](frames, context)]
     if checks[0].outcome is Outcome.PROVEN:
-        checks += [check(frames, context) for check in (*PLAN_CHECKS[1:], *ARM_CHECKS, check_gate)]
+        checks += [check(frames, context) for check in (*PLAN_CHECKS[1:], *ARM_CHECKS, *GATE_CHECKS)]
     return checks
 
 

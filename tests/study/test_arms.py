@@ -107,3 +107,21 @@ def test_these_arms_need_open_arrivals() -> None:
     with pytest.raises(TrapError) as caught:
         load_draft(bad.encode(), "x.yaml")
     assert "a closed population takes no shed" in caught.value.diagnostics()
+
+
+@pytest.mark.parametrize(("cap", "after_s", "released"), [(14, 10.0, True), (14, 5.0, True), (10, 5.0, False)])
+def test_a_release_is_held_against_the_waits_of_the_turns(cap: int, after_s: float, released: bool) -> None:
+    from registry.design import Burst, GateSetting
+    from verifier.gate_checks import check_release
+
+    arm = Arm("RESCUE", burst=Burst(12, 30.0, 10.0), gate=GateSetting(cap, 31.0, after_s))
+    frames, context = records(arm)
+    found = check_release(frames, context)  # type: ignore[arg-type]
+    assert found.outcome is Outcome.PROVEN, found
+    assert found.reason.startswith("released at" if released else "never released")
+    gate = frames.gate  # type: ignore[attr-defined]
+    moved = gate.assign(time_s=gate.time_s.where(gate.event != "released", gate.time_s + 1.0))
+    added = gate.iloc[:1].assign(event="released", time_s=60.0)
+    for forged in [moved, gate[gate.event != "released"]] if released else [added]:
+        check = check_release(replace(frames, gate=forged), context)  # type: ignore[arg-type, type-var]
+        assert check.outcome is Outcome.REFUTED and "it was due at" in check.reason
