@@ -100,9 +100,9 @@ def scores_section(entry: dict[str, Any]) -> Iterator[str]:
             code(s["name"]),
             s["kind"],
             f"{code(s['arm'])} {'closed' if s['rate'] is None else format(s['rate'], 'g')}",
-            code(s["reading"]),
+            code(s["reading"] or f"verdict {s['verdict']}"),
             _predicted(s),
-            ", ".join(f"seed {seed}: {_number(value)}" for seed, value in s["measured"].items()),
+            ", ".join(f"seed {seed}: {_value(value)}" for seed, value in s["measured"].items()),
             f"{s['hits']} of {len(s['measured'])}",
             markdown(s["source"]),
         ]
@@ -112,8 +112,17 @@ def scores_section(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _predicted(score: dict[str, Any]) -> str:
-    values = dict.fromkeys(_number(value) for value in score["predicted"].values())
-    return f"{', '.join(values)} ± {score['relative_tolerance']:.0%}" if values else "**not frozen before the runs**"
+    values = dict.fromkeys(_value(value) for value in score["predicted"].values())
+    if not values:
+        return "**not frozen before the runs**"
+    if score["verdict"] is not None:
+        return ", ".join(f"seed {seed}: {_value(value)}" for seed, value in score["predicted"].items())
+    return f"{', '.join(values)} ± {score['relative_tolerance']:.0%}"
+
+
+def _value(value: float | bool | None) -> str:
+    """A predicted or measured value: a number, or a verdict in words."""
+    return _WORDS[value] if isinstance(value, bool) else _number(value)
 
 
 def attempts_section(entry: dict[str, Any]) -> Iterator[str]:

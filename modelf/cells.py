@@ -105,7 +105,7 @@ _QWEN_A100_VLLM = StepCosts(
     prefill_pair_s=2.588e-9,
     decode_step_s=0.0117,
     decode_kv_token_s=33.7e-9,
-    chunk_tokens=8192,
+    chunk_tokens=2048,
 )
 
 _QWEN_A100_VLLM_ORIGINS = (
@@ -114,7 +114,7 @@ _QWEN_A100_VLLM_ORIGINS = (
     Constant("prefill_pair_s", "fitted", "2 v cbar / 1e8 of this cell's fitted shape"),
     Constant("decode_step_s", "estimated", "as sglang-300k: the same weights, GPU and pool"),
     Constant("decode_kv_token_s", "estimated", "as sglang-300k: the same model and GPU"),
-    _CHUNK,
+    Constant("chunk_tokens", "estimated", "vLLM's default token budget of a server's step on an A100"),
 )
 
 _LLAMA_A100 = StepCosts(

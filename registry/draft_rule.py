@@ -59,7 +59,7 @@ def _beside(design: Design, arm: Arm, predictors: tuple[Predictor, ...]) -> Besi
     predicted = {
         p.rule_name: p.reading
         for p in predictors
-        if p.computed and p.arm == arm.name and (p.rate is None or (p.rate,) == rates)
+        if p.computed and p.reading and p.arm == arm.name and (p.rate is None or (p.rate,) == rates)
     }
     return Beside({other.name: _windows(design, other) for other in paired}, predicted)
 

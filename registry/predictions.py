@@ -20,7 +20,9 @@ Values = Mapping[tuple[str, RunId], float]
 
 @dataclass(frozen=True)
 class Predictions:
-    """The values of every computed predictor, by (predictor, run)."""
+    """The values of every computed predictor, by (predictor, run); a predicted
+    verdict is 1 or 0 (true and false in the file).
+    """
 
     id: str
     version: int
@@ -41,8 +43,15 @@ def file_of(registration: Registration) -> str:
 
 def freeze_predictions(registration: Registration, values: Values) -> bytes:
     """The canonical bytes of a registration's predictions."""
+    verdicts = {p.name for p in registration.draft.predictors if p.verdict is not None}
     rows = [
-        {"predictor": name, "arm": run.arm, "rate": run.rate, "seed": run.seed, "value": value}
+        {
+            "predictor": name,
+            "arm": run.arm,
+            "rate": run.rate,
+            "seed": run.seed,
+            "value": bool(value) if name in verdicts else value,
+        }
         for (name, run), value in sorted(values.items(), key=lambda item: (item[0][0], item[0][1].path))
     ]
     return canonical_bytes(

@@ -69,7 +69,7 @@ def _use_problems(document: Document, design: Design) -> list[TrapError]:
     users += [
         (("predictors", index, "window"), predictor)
         for index, predictor in enumerate(document.value["predictors"])
-        if predictor["kind"] != "stated"
+        if predictor["kind"] != "stated" and "window" in predictor
     ]
     return [
         DraftError(

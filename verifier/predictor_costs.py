@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from modelf.cells import StepCosts
 from modelf.costs import COSTS, Vector
 from modelf.first_principles import step_costs, turn_costs
 from modelf.hardware import GPUS, MODELS
@@ -25,17 +26,25 @@ def predictor_costs(registration: Registration, predictor: Predictor, run: RunId
             raise _no_costs(registration, predictor, f"fitted: {', '.join(COSTS)}")
         scale = fitted.lambda_ref() / registration.calibration.lambda_ref_per_s
         return fitted.turn_costs(workload) * scale
-    steps = cell.step_costs
-    if predictor.costs == "first-principles":
-        if cell.model not in MODELS or cell.gpu not in GPUS:
-            raise _no_costs(registration, predictor, f"models {', '.join(MODELS)}; GPUs {', '.join(GPUS)}")
-        steps = step_costs(MODELS[cell.model], GPUS[cell.gpu])
-    if steps is None:
-        raise _no_costs(registration, predictor, "a cell with step_costs")
-    return turn_costs(steps, workload, cell.pool_tokens).all_miss_s
+    return turn_costs(predictor_step_costs(registration, predictor, run), workload, cell.pool_tokens).all_miss_s
+
+
+def predictor_step_costs(registration: Registration, predictor: Predictor, run: RunId) -> StepCosts:
+    """The step costs that a predictor takes: the cell's own (`step-costs`), or
+    those of the model's shape and the GPU's data. RegistrationError where the
+    cell has none.
+    """
+    cell = registration.cell_of(run)
+    if predictor.costs == "step-costs":
+        if cell.step_costs is None:
+            raise _no_costs(registration, predictor, "a cell with step_costs")
+        return cell.step_costs
+    if cell.model not in MODELS or cell.gpu not in GPUS:
+        raise _no_costs(registration, predictor, f"models {', '.join(MODELS)}; GPUs {', '.join(GPUS)}")
+    return step_costs(MODELS[cell.model], GPUS[cell.gpu])
 
 
 def _no_costs(registration: Registration, predictor: Predictor, known: str) -> RegistrationError:
     where = f"{registration.tag} {predictor.name}"
-    what = f"no {predictor.costs} costs for cell {registration.cell.name}"
+    what = f"no {predictor.costs or 'first-principles'} costs for cell {registration.cell.name}"
     return RegistrationError(what, where=where, remedy=f"known: {known}")

@@ -7,7 +7,7 @@ Pure: plans and simulated readings come as values. The same code evaluates for
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from modelf.costs import session_cost
 from modelf.fluid import fluid_orbit
@@ -20,8 +20,9 @@ from registry.errors import RegistrationError
 from registry.predictions import Values
 from registry.predictor import Predictor
 from registry.registration import Registration
+from verifier.first_principles_predictors import closed_population_readings, trap_forecast
 from verifier.predictor_costs import predictor_costs
-from verifier.verdict import Readings
+from verifier.verdict import Readings, run_verdicts
 
 FLUID_STEP_S = 5.0
 """Step of the fluid, seconds: part of predictor version 1."""
@@ -52,20 +53,51 @@ def evaluate(registration: Registration, beacon: BeaconValue | None, simulated: 
     RegistrationError where a predictor gives none.
     """
     values: dict[tuple[str, RunId], float] = {}
-    orbits: dict[tuple[object, ...], dict[str, float]] = {}
+    kept: dict[tuple[object, ...], Mapping[str, float]] = {}
     for predictor in computed(registration):
         for run in predicted_runs(registration, predictor):
-            if predictor.kind == "simulator":
-                value = simulated(run)[predictor.window][predictor.reading]
-            elif predictor.kind == "model-f-asymptotic":
-                value = _asymptotic(registration, predictor, run)
+            if predictor.verdict is not None:
+                value = _verdict(registration, predictor, run, beacon, simulated)
             else:
-                orbit = (run, predictor.window, predictor.costs, predictor.all_miss_from_s, predictor.sessions_present)
-                if orbit not in orbits:
-                    orbits[orbit] = _fluid(registration, predictor, run, beacon)
-                value = orbits[orbit][predictor.reading]
+                value = _reading(registration, predictor, run, beacon, simulated, kept)
             values[predictor.name, run] = _finite(registration, predictor, run, value)
     return values
+
+
+def _verdict(
+    registration: Registration, predictor: Predictor, run: RunId, beacon: BeaconValue | None, simulated: Simulated
+) -> float:
+    """1 for true, 0 for false; NaN where a simulated run is not decidable."""
+    if predictor.kind == "first-principles-trap":
+        return float(trap_forecast(registration, predictor, run, beacon).traps)
+    found = {v.name: v.decision.value for v in run_verdicts(registration, run, {run: simulated(run)}, {})}
+    value = found[str(predictor.verdict)]
+    return math.nan if value is None else float(value)
+
+
+def _reading(
+    registration: Registration,
+    predictor: Predictor,
+    run: RunId,
+    beacon: BeaconValue | None,
+    simulated: Simulated,
+    kept: dict[tuple[object, ...], Mapping[str, float]],
+) -> float:
+    """The predicted reading; `kept` holds what another one can share."""
+    reading = str(predictor.reading)
+    if predictor.kind == "simulator":
+        return simulated(run)[str(predictor.window)][reading]
+    if predictor.kind == "model-f-asymptotic":
+        return _asymptotic(registration, predictor, run)
+    if predictor.kind == "closed-population":
+        key: tuple[object, ...] = (run.arm, predictor.costs)
+        if key not in kept:
+            kept[key] = closed_population_readings(registration, predictor, run)
+        return kept[key][reading]
+    key = (run, predictor.window, predictor.costs, predictor.all_miss_from_s, predictor.sessions_present)
+    if key not in kept:
+        kept[key] = _fluid(registration, predictor, run, beacon)
+    return kept[key][reading]
 
 
 def _finite(registration: Registration, predictor: Predictor, run: RunId, value: float) -> float:
@@ -96,7 +128,7 @@ def _asymptotic(registration: Registration, predictor: Predictor, run: RunId) ->
         "completions_per_s": completions * capacity,
         "backlog_slope_per_s": (rho - completions) * capacity,
         "sojourn_slope": float(state.gap_slope[0]),
-    }[predictor.reading]
+    }[str(predictor.reading)]
 
 
 def _fluid(
@@ -113,7 +145,7 @@ def _fluid(
     arrivals = SessionArrivals(tuple(t for t, _ in rows), tuple(turns for _, turns in rows))
     start = stationary_start(workload.turns, predictor.all_miss_from_s, predictor.sessions_present)
     costs = predictor_costs(registration, predictor, run)
-    window = registration.draft.design.window(predictor.window)
+    window = registration.draft.design.window(str(predictor.window))
     assert isinstance(window, Window)
     horizon_s = registration.draft.design.horizon_s
     orbit = fluid_orbit(workload.turns, costs, Scenario(start, arrivals), horizon_s, FLUID_STEP_S)

@@ -210,4 +210,4 @@ def _judge(proof: Proof, registration: Registration, frozen: Values, usable: Val
         why = Decision(None, "this verifier's readings are not the frozen ones")
         proof.rates = [replace(rate, decision=why) for rate in proof.rates]
     proof.verdict = overall_verdict(proof.rates)
-    proof.scores = score(registration, readings, frozen)
+    proof.scores = score(registration, readings, {run.run: run.verdicts for run in proof.runs}, frozen)

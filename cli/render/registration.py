@@ -64,9 +64,13 @@ def _arm_words(arm: object) -> str:
 
 def _predictor_words(predictor: Predictor) -> str:
     value = "computed on the drawn plans"
-    if predictor.value is not None:
+    if isinstance(predictor.value, bool):
+        value = "yes" if predictor.value else "no"
+    elif predictor.value is not None:
         value = f"{predictor.value:g}" + (f" times {predictor.times}" if predictor.times else "")
     at = "at every rate" if predictor.rate is None else f"at {predictor.rate:g}"
+    if predictor.verdict is not None:
+        return f"{predictor.arm} {at}, verdict {predictor.verdict}: {value} ({predictor.kind})"
     return (
         f"{predictor.arm} {at}, {predictor.window}.{predictor.reading}: {value} "
         f"± {predictor.relative_tolerance:.0%} ({predictor.kind})"

@@ -98,14 +98,21 @@ def verdict_words(run: RunReport) -> str:
 
 def _score_lines(proof: Proof) -> Iterator[str]:
     for score in proof.scores:
-        measured = ", ".join(number(value) for value in score.measured.values()) or "no runs"
-        values = list(dict.fromkeys(score.predicted.values()))
-        predicted = ", ".join(map(number, values)) or "not frozen before the runs:"
+        measured = ", ".join(map(_value_words, score.measured.values())) or "no runs"
+        values = list(score.predicted.values() if score.verdict else dict.fromkeys(score.predicted.values()))
+        predicted = ", ".join(map(_value_words, values)) or "not frozen before the runs:"
+        margin = "" if score.relative_tolerance is None else f" ± {score.relative_tolerance:.0%}"
         at = "" if score.rate is None else f" at {score.rate:g}"
+        kind = f"{score.kind}, {score.verdict}" if score.verdict else score.kind
         yield (
-            f"  prediction {score.name} ({score.kind}){at}: {predicted} ± {score.relative_tolerance:.0%}; "
+            f"  prediction {score.name} ({kind}){at}: {predicted}{margin}; "
             f"measured {measured}; {score.hits} of {len(score.measured)} hit"
         )
+
+
+def _value_words(value: float | bool) -> str:
+    """A predicted or measured value: a number, or a verdict in words."""
+    return ("yes" if value else "no") if isinstance(value, bool) else number(value)
 
 
 def _problem_lines(proof: Proof) -> Iterator[str]:
