@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from modelf.cells import Cell
 from registry.design import Arm
-from registry.errors import TrapError
-from registry.plan import Plan
+from registry.errors import CapExceeded, TrapError
+from registry.plan import MAX_ARRIVALS, Plan
 from runners.simulated.loop import play
 from runners.simulated.setup import prepare
 from runners.simulated.state import Run
@@ -53,6 +53,12 @@ def played(plan: Plan, arm: Arm, cell: Cell) -> Run:
     play(run)
     while run.loop[0].hungry:
         room *= 2
+        if room > MAX_ARRIVALS:
+            raise CapExceeded(
+                "a closed population takes more sessions than a run may have",
+                value=plan.population,
+                remedy=f"at most {MAX_ARRIVALS} a run: a shorter horizon, or costs above zero",
+            )
         run = _carried(run, prepare(plan, arm, cell, cell.step_costs, room))
         run.loop[0].hungry = 0
         play(run)

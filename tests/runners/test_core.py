@@ -25,7 +25,8 @@ from tests.core import interpreted
 HORIZON_S = 120.0
 COSTS = st.builds(
     StepCosts,
-    prefill_request_s=st.sampled_from([0.0, 0.01]),
+    # A closed population of turns that cost nothing would never reach the horizon.
+    prefill_request_s=st.sampled_from([0.01, 0.05]),
     prefill_token_s=st.floats(1e-5, 1e-3),
     prefill_pair_s=st.sampled_from([0.0, 1e-8, 1e-6]),
     decode_step_s=st.floats(1e-3, 5e-2),
@@ -88,13 +89,13 @@ def columns(tables: dict[str, pa.Table]) -> dict[str, dict[str, list[Any]]]:
 
 
 @given(runs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_compiled_and_interpreted_runs_agree_to_the_bit(run: tuple[Plan, Arm, Cell]) -> None:
     assert columns(simulate(*run)) == columns(interpreted()["run"].simulate(*run))
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_turn_is_lost_and_every_token_is_counted(run: tuple[Plan, Arm, Cell]) -> None:
     plan, arm, cell = run
     tables = simulate(*run)
@@ -117,7 +118,7 @@ def test_no_turn_is_lost_and_every_token_is_counted(run: tuple[Plan, Arm, Cell])
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_pool_is_never_overfull_and_times_run_forwards(run: tuple[Plan, Arm, Cell]) -> None:
     _, _, cell = run
     tables = simulate(*run)
