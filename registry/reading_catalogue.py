@@ -23,6 +23,12 @@ SAMPLE_S: Final = 10.0
 HIT_BIN_S: Final = 300.0
 """Width of the bins of `max_hit_300s`, seconds."""
 
+RECOVERY_BIN_S: Final = 60.0
+"""Width of the bins of `recovered_s`, seconds."""
+
+RECOVERED_HIT: Final = 0.5
+"""The hit fraction that bins of `recovered_s` must reach."""
+
 PERCENTILES: Final = (50, 90, 99)
 
 
@@ -70,6 +76,12 @@ _HITS = (
         "max_hit_300s",
         "highest followup_hit_fraction over consecutive 300 s bins from the window's start, the"
         " last one cut at its end; bins without a follow-up are passed over",
+    ),
+    _seconds(
+        "recovered_s",
+        "start, from the run's start, of the first of consecutive 60 s bins from the window's start from which on"
+        " followup_hit_fraction is at least 0.5 in every bin; bins without a follow-up are passed over; undefined"
+        " where the last bin is below",
     ),
     _count("followups_finished", "turns 2 and later finished"),
     _count(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from registry.design import Window
-from registry.reading_catalogue import HIT_BIN_S, READING_KINDS
+from registry.reading_catalogue import HIT_BIN_S, READING_KINDS, RECOVERED_HIT, RECOVERY_BIN_S
 from verifier.exact_statistics import (
     BoolArray,
     FloatArray,
@@ -78,7 +78,7 @@ def _hit_readings(finished: TurnColumns, window: Window, block: int) -> dict[str
     count = float(followups.turn.size)
     readings = {"followups_finished": count}
     if np.isnan(followups.cached_tokens).any():
-        unknown = ("followup_hit_fraction", "reuse_fraction", "max_hit_300s", "hits")
+        unknown = ("followup_hit_fraction", "reuse_fraction", "max_hit_300s", "recovered_s", "hits")
         return {**readings, **dict.fromkeys(unknown, math.nan)}
     full = _full_hits(followups, block)
     hits = float(np.count_nonzero(full))
@@ -88,6 +88,7 @@ def _hit_readings(finished: TurnColumns, window: Window, block: int) -> dict[str
         "followup_hit_fraction": quotient(hits, count),
         "reuse_fraction": quotient(total(followups.cached_tokens), prompt_tokens),
         "max_hit_300s": _best_bin(followups.done_s, full, window),
+        "recovered_s": _recovered_s(followups.done_s, full, window),
     }
 
 
@@ -99,13 +100,26 @@ def _full_hits(turns: TurnColumns, block: int) -> BoolArray:
 
 
 def _best_bin(done_s: FloatArray, full: BoolArray, window: Window) -> float:
-    bins = math.ceil((window.end_s - window.start_s) / HIT_BIN_S)
-    edges = window.start_s + HIT_BIN_S * np.arange(bins + 1)
+    _, share = _binned(done_s, full, window, HIT_BIN_S)
+    return float(share.max()) if share.size else math.nan
+
+
+def _recovered_s(done_s: FloatArray, full: BoolArray, window: Window) -> float:
+    start_s, share = _binned(done_s, full, window, RECOVERY_BIN_S)
+    below = np.flatnonzero(share < RECOVERED_HIT)
+    first = below[-1] + 1 if below.size else 0
+    return float(start_s[first]) if first < share.size else math.nan
+
+
+def _binned(done_s: FloatArray, full: BoolArray, window: Window, bin_s: float) -> tuple[FloatArray, FloatArray]:
+    """(start, hit fraction) of the window's bins that have a follow-up."""
+    bins = math.ceil((window.end_s - window.start_s) / bin_s)
+    edges = window.start_s + bin_s * np.arange(bins + 1)
     place = np.searchsorted(edges, done_s, side="right") - 1
     finished = np.bincount(place, minlength=1)
     hits = np.bincount(place[full], minlength=finished.size)
-    seen = finished > 0
-    return float((hits[seen] / finished[seen]).max()) if seen.any() else math.nan
+    seen = np.flatnonzero(finished)
+    return edges[seen], hits[seen] / finished[seen]
 
 
 def _load_readings(turns: TurnColumns, window: Window, pool_tokens: int) -> dict[str, float]:

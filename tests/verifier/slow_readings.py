@@ -76,7 +76,7 @@ def _is_full_hit(turn: Row, block: int) -> bool:
 
 def _hits(turns: list[Row], start: float, end: float, block: int) -> dict[str, float]:
     followups = [t for t in _finished(turns, start, end) if t["turn"] > 1]
-    names = ("hits", "followup_hit_fraction", "reuse_fraction", "max_hit_300s")
+    names = ("hits", "followup_hit_fraction", "reuse_fraction", "max_hit_300s", "recovered_s")
     result = {"followups_finished": float(len(followups)), **dict.fromkeys(names, NAN)}
     if any(t["cached_tokens"] is None for t in followups):
         return result
@@ -92,6 +92,14 @@ def _hits(turns: list[Row], start: float, end: float, block: int) -> dict[str, f
             share = _ratio(sum(_is_full_hit(t, block) for t in here), len(here))
             result["max_hit_300s"] = max(share, 0.0 if math.isnan(result["max_hit_300s"]) else result["max_hit_300s"])
         left += 300
+    left = start
+    while left < end:
+        here = [t for t in followups if left <= t["done_s"] < left + 60]
+        if here and 2 * sum(_is_full_hit(t, block) for t in here) < len(here):
+            result["recovered_s"] = NAN
+        elif here and math.isnan(result["recovered_s"]):
+            result["recovered_s"] = float(left)
+        left += 60
     return result
 
 
