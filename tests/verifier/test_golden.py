@@ -83,7 +83,7 @@ def test_a_larger_cache_block_turns_a_near_miss_into_a_hit() -> None:
 
 
 def test_hits_are_back_from_the_bin_after_the_last_bad_one() -> None:
-    # Bins of 60 s from 100 s: 2 of 3 full hits, then 0 of 1 at 280 s, then 1 of 1 from 400 s on; at 500 s a miss.
+    # Bins of 60 s from 220 s: 0 of 1 full hits at 280 s, then 1 of 1 at 420 s, in the bin from 400 s; at 500 s a miss.
     assert CASES["until_hits_are_back"]["readings"]["recovered_s"] == 400.0
     assert CASES["judged"]["readings"]["recovered_s"] is None
 
