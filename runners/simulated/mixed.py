@@ -3,11 +3,14 @@
 A step has a budget of `chunk_tokens`. Every decoding turn takes one token of
 it; then the turn whose prefill is under way goes on, then waiting turns are
 admitted from the head, as long as budget is left and the units of the coming
-chunk are free. Memory is taken as it is needed: a decoding turn needs one unit
-more whenever its KV crosses a unit's end. Where none is left, the turn
-admitted last is preempted: it gives its units up, goes to the front of the
-queue and recomputes what it has lost of its prompt and output. No turn is
-admitted in a step that preempted.
+chunk are free. Memory is taken as it is needed, in the same order: a decoding turn
+needs one unit more whenever its KV crosses a unit's end. Where none is left,
+the turn admitted last is preempted: its whole units become its session's
+context, unless caching is off, and it goes to the front of the queue. Admitted
+again, it computes what it has lost of its prompt and output and pays
+`prefill_request_s` again; its hit stays that of its first admission. No turn
+is admitted in a step that preempted. Turns that finish in one step leave in
+order of admission.
 
 The weights are read once a step: a mixed step takes the larger of its prefill
 time and `decode_step_s`, plus `decode_kv_token_s` times the KV tokens of the
@@ -20,24 +23,31 @@ from __future__ import annotations
 from runners.simulated import decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import discard, pop, push
+from runners.simulated.pool import NOBODY
 from runners.simulated.prefill_first import piece_s
 from runners.simulated.state import Run
-
-NOBODY = -1
 
 
 @compiled
 def head_fits(run: Run) -> bool:
-    """Whether a chunk of the head can be admitted in the coming step."""
+    """Whether a chunk of the head may be admitted in the coming step.
+
+    Decode takes a unit for each unit that it evicts. Where a unit is less than
+    a block, that may cost the head's hit a whole block, and its first chunk
+    then ends earlier: only the step itself can tell.
+    """
     engine = run.engine[0]
-    return bool(engine.waiting) and chunk_fits(run, run.costs[0].chunk_tokens - engine.decoding)
+    budget = run.costs[0].chunk_tokens - engine.decoding
+    if not engine.waiting or budget <= 0:
+        return False
+    if engine.decoding and engine.unit_tokens < engine.block_tokens:
+        return True
+    return chunk_fits(run, budget)
 
 
 @compiled
 def chunk_fits(run: Run, budget: int) -> bool:
     """Whether the head's first chunk within `budget` tokens has room."""
-    if budget <= 0:
-        return False
     engine = run.engine[0]
     turn = run.turns[run.waiting[1].item]
     cached = hit_tokens(run, turn)
@@ -60,10 +70,10 @@ def schedule(run: Run) -> bool:
     engine = run.engine[0]
     preempted = make_room(run)
     budget = run.costs[0].chunk_tokens - engine.decoding
-    if engine.partial != NOBODY and budget > 0:
-        preempted = extend_room(run, budget) or preempted
-    admits = engine.waiting and not preempted and chunk_fits(run, budget)
-    if (engine.partial != NOBODY and budget > 0) or admits:
+    continues = engine.partial != NOBODY and budget > 0
+    if continues and extend_room(run, budget):
+        preempted, continues = True, False
+    if continues or (not preempted and head_fits(run)):
         step(run, budget, not preempted)
         return True
     engine.segment_steps = 0
