@@ -114,12 +114,13 @@ def _recovered_s(done_s: FloatArray, full: BoolArray, window: Window) -> float:
 def _binned(done_s: FloatArray, full: BoolArray, window: Window, bin_s: float) -> tuple[FloatArray, FloatArray]:
     """(start, hit fraction) of the window's bins that have a follow-up."""
     bins = math.ceil((window.end_s - window.start_s) / bin_s)
-    edges = window.start_s + bin_s * np.arange(bins + 1)
+    edges: FloatArray = window.start_s + bin_s * np.arange(bins + 1, dtype=np.float64)
     place = np.searchsorted(edges, done_s, side="right") - 1
     finished = np.bincount(place, minlength=1)
     hits = np.bincount(place[full], minlength=finished.size)
     seen = np.flatnonzero(finished)
-    return edges[seen], hits[seen] / finished[seen]
+    share: FloatArray = hits[seen] / finished[seen]
+    return edges[seen], share
 
 
 def _load_readings(turns: TurnColumns, window: Window, pool_tokens: int) -> dict[str, float]:

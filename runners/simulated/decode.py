@@ -21,10 +21,18 @@ from runners.simulated.state import Run
 
 @compiled
 def join(run: Run, row: int) -> None:
-    """Add a turn that has `generated` tokens and wants more."""
+    """Add a turn that has `generated` tokens and wants more.
+
+    Those that finish at one step leave in order of their sessions' arrival or,
+    under the mixed scheduler, in the order in which they joined.
+    """
     engine, turn = run.engine[0], run.turns[row]
     turn.last_step = engine.steps_done + turn.output_tokens - turn.generated
-    push(run.finishing, float(turn.last_step), turn.session, row)
+    rank = turn.session
+    if engine.mixed:
+        engine.sequence += 1
+        rank = engine.sequence
+    push(run.finishing, float(turn.last_step), rank, row)
     engine.decoding += 1
     held = turn.prompt_tokens + turn.generated - 1
     engine.decode_kv += held

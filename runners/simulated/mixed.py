@@ -4,11 +4,14 @@ A step has a budget of `chunk_tokens`. Every decoding turn takes one token of
 it; then the turn whose prefill is under way goes on, then waiting turns are
 admitted from the head, as long as budget is left and all that the head has to
 prefill would fit (vLLM's `scheduler_reserve_full_isl`, its default). Memory is
-taken as it is needed: a chunk takes its units when it is scheduled, a decoding
-turn one more whenever its KV crosses a unit's end. Where none is left, the turn
-admitted last is preempted: it gives its units up, goes to the front of the
-queue and recomputes what it has lost of its prompt and output. No turn is
-admitted in a step that preempted.
+taken as it is needed, in the same order: a chunk takes its units when it is
+scheduled, a decoding turn one more whenever its KV crosses a unit's end. Where
+none is left, the turn admitted last is preempted: its whole units become its
+session's context, unless caching is off, and it goes to the front of the queue.
+Admitted again, it computes what it has lost of its prompt and output and pays
+`prefill_request_s` again; its hit stays that of its first admission. No turn is
+admitted in a step that preempted. Turns that finish in one step leave in order
+of admission.
 
 The weights are read once a step: a mixed step takes the larger of its prefill
 time and `decode_step_s`, plus `decode_kv_token_s` times the KV tokens of the
@@ -21,10 +24,9 @@ from __future__ import annotations
 from runners.simulated import decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import discard, pop, push
+from runners.simulated.pool import NOBODY
 from runners.simulated.prefill_first import piece_s
 from runners.simulated.state import Run
-
-NOBODY = -1
 
 
 @compiled
@@ -58,10 +60,10 @@ def schedule(run: Run) -> bool:
     engine = run.engine[0]
     preempted = make_room(run)
     budget = run.costs[0].chunk_tokens - engine.decoding
-    if engine.partial != NOBODY and budget > 0:
-        preempted = extend_room(run, budget) or preempted
-    admits = not preempted and admissible(run, budget)
-    if (engine.partial != NOBODY and budget > 0) or admits:
+    continues = engine.partial != NOBODY and budget > 0
+    if continues and extend_room(run, budget):
+        preempted, continues = True, False
+    if continues or (not preempted and admissible(run, budget)):
         step(run, budget, not preempted)
         return True
     engine.segment_steps = 0
