@@ -41,7 +41,8 @@ _MAX_GROUPS = 5000
 @dataclass(frozen=True)
 class Rehearsal:
     """Readings and verdicts of every rehearsed run, and how often each rate
-    would pass over groups of as many seeds as the design has.
+    would pass over groups of as many seeds as the design has. `predictions`
+    are those that the rule names.
     """
 
     registration: Registration
@@ -49,6 +50,7 @@ class Rehearsal:
     readings: dict[RunId, Readings]
     verdicts: dict[RunId, dict[str, bool | None]]
     pass_share: dict[float | None, float]
+    predictions: Values
 
     def counts(self, rate: float | None, arm: str) -> dict[str, tuple[int, int]]:
         """Verdict name to (true, decided) over the seeds."""
@@ -154,7 +156,7 @@ def rehearse(
         for run in ordered
     }
     shares = {rate: _pass_share(registration, rate, verdicts, numbers) for rate in draft.design.judged_rates}
-    return Rehearsal(registration, numbers, ordered, verdicts, shares)
+    return Rehearsal(registration, numbers, ordered, verdicts, shares, predictions)
 
 
 def _predictions(registration: Registration, seeds: tuple[int, ...], readings: dict[RunId, Readings]) -> Values:
