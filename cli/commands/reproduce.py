@@ -30,6 +30,10 @@ def reproduce(
 
     with Console() as console:
         result = reproduce_tests(tests or [], seeds, console)
+        if figures:
+            from cli.render.figures import draw_figures
+
+            console.say(f"drew {len(draw_figures(result, figures, console))} files in {figures}")
     print(reproduction_json(result) if as_json else reproduction_text(result))
 
 

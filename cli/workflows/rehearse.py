@@ -111,12 +111,13 @@ def rehearse_runs(order: tuple[bytes, tuple[RunId, ...]]) -> dict[RunId, Reading
     data, runs = order
     registration = read_cached(data)
     releasing = registration.draft.design.releasing
-    frames = {run: _simulated(registration, run) for run in runs}
+    frames = {run: simulated(registration, run) for run in runs}
     releases = {run.arm: first_release_s(frames[run].gate) for run in runs if run.arm in releasing}
     return {run: read(frames[run], registration, run, releases) for run in runs}
 
 
-def _simulated(registration: Registration, run: RunId) -> RunFrames:
+def simulated(registration: Registration, run: RunId) -> RunFrames:
+    """The records of one literal-seed run, simulated."""
     design = registration.draft.design
     key = plan_key("", 0, "", run.seed)
     plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)

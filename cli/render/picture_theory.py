@@ -1,0 +1,46 @@
+"""Model F against every stuck run, after the paper's Figure 8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cli.render.pictures import BLUE, GREEN, GREY, PURPLE, RED, SKY
+from cli.workflows.reproduce_theory import TheoryPoints
+
+_COLOURS = {"sglang-300k": RED, "sglang-native": BLUE, "vllm-300k": SKY, "h200-600k": GREEN, "llama-300k": PURPLE}
+_MARKERS = {"sglang-300k": "o", "sglang-native": "s", "vllm-300k": "^", "h200-600k": "D", "llama-300k": "v"}
+_PANELS = (
+    ("prompt", "mean prompt served / stationary mean"),
+    ("completions", "completions / $\\lambda_{miss}$"),
+    ("backlog_slope", "backlog slope / $\\lambda_{miss}$"),
+    ("gap_slope", "gap slope, s per s"),
+)
+
+
+def draw_theory(pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[TheoryPoints]) -> Any:
+    """Four panels against rho: a line a cell for model F, a dot a stuck run,
+    the quasi-static reading dashed.
+    """
+    figure, axes = pyplot.subplots(2, 2, figsize=(9.0, 7.0), layout="constrained", sharex=True)
+    rho = curves[0].rho
+    quasi_static = {"prompt": np.ones_like(rho), "completions": np.ones_like(rho), "backlog_slope": rho - 1.0}
+    for axis, (name, label) in zip(axes.flat, _PANELS, strict=True):
+        for cell in points:
+            look = {"color": _COLOURS.get(cell.cell, GREY), "marker": _MARKERS.get(cell.cell, "o")}
+            axis.plot(cell.rho, getattr(cell, name), linestyle="", markersize=4.5, alpha=0.55,
+                      markeredgewidth=0, label=f"{cell.cell}, stuck runs", **look)  # fmt: skip
+        for curve in curves:
+            axis.plot(curve.rho, getattr(curve, name), color="black", linewidth=0.9, label="model F, a line a cell")
+        if name in quasi_static:
+            axis.plot(rho, quasi_static[name], "--", color=GREY, linewidth=1.2, label="quasi-static reading")
+        axis.set_ylabel(label)
+    for axis in axes[1]:
+        axis.set_xlabel("load $\\rho = \\lambda / \\lambda_{miss}$")
+    handles = dict(zip(*reversed(axes[0, 1].get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    count = sum(cell.rho.size for cell in points)
+    figure.suptitle(f"SIMULATED: model F against {count} stuck runs, judged window", weight="bold")
+    return figure
