@@ -27,6 +27,8 @@ SCALES: Final[dict[str, str]] = {
 """What a reading may be divided by, beside another reading of its window.
 Model F is the paper's, with the cell's fitted costs."""
 
+_SOURCES = ("reading", "verdict", "rate_rule", "predicted", "scored")
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -49,7 +51,8 @@ class Outcome:
 
     `rates` is empty for all of them. Exactly one of `reading` (in `window`,
     over `over` if given; with `within`, the share of runs that near to 1),
-    `verdict`, `rate_rule` and `predicted` (over `over`) is set.
+    `verdict`, `rate_rule`, `predicted` (a predictor's value, over `over`) and
+    `scored` (whether a predictor hit) is set.
     """
 
     test: str
@@ -63,14 +66,10 @@ class Outcome:
     verdict: str | None
     rate_rule: bool
     predicted: str | None
+    scored: str | None
     printed: Printed
     where: str
     note: str | None
-
-    @property
-    def counted(self) -> bool:
-        """Whether each run says yes or no."""
-        return self.printed.kind == "count"
 
     @property
     def what(self) -> str:
@@ -79,19 +78,32 @@ class Outcome:
             return "the rate passes"
         if self.verdict:
             return f"{self.verdict} runs"
+        if self.scored:
+            return f"{self.scored} hit"
         name = f"predicted {self.predicted}" if self.predicted else str(self.reading)
         name = f"{name} / {self.over}" if self.over else name
         return f"{name} within {self.within:g} of 1" if self.within else name
 
 
+@dataclass(frozen=True)
+class Paper:
+    """A paper's printed outcomes, in the order in which they are shown;
+    `unprinted` are tests of which it draws pictures and prints no number.
+    """
+
+    source: str
+    outcomes: tuple[Outcome, ...]
+    unprinted: tuple[str, ...]
+
+
 @lru_cache
-def printed_outcomes() -> tuple[Outcome, ...]:
-    """The shipped outcomes, in the order in which they are shown."""
+def printed_outcomes() -> Paper:
+    """The shipped ones."""
     name = "printed_outcomes.json"
     return load_outcomes((resources.files("verifier") / name).read_bytes(), name)
 
 
-def load_outcomes(text: bytes, name: str) -> tuple[Outcome, ...]:
+def load_outcomes(text: bytes, name: str) -> Paper:
     """Load and check a file of printed outcomes; `name` is for messages.
 
     Raises DraftError, or ManyErrors with every finding.
@@ -103,7 +115,8 @@ def load_outcomes(text: bytes, name: str) -> tuple[Outcome, ...]:
     entries = document.value["outcomes"]
     if problems := [error for i, entry in enumerate(entries) for error in _problems(document, i, entry)]:
         raise ManyErrors(problems)
-    return tuple(_outcome(entry) for entry in entries)
+    outcomes = tuple(_outcome(entry) for entry in entries)
+    return Paper(document.value["source"], outcomes, tuple(document.value.get("unprinted", ())))
 
 
 def _problems(document: Document, index: int, entry: dict[str, Any]) -> list[DraftError]:
@@ -112,7 +125,7 @@ def _problems(document: Document, index: int, entry: dict[str, Any]) -> list[Dra
         return DraftError(what, where=document.where(("outcomes", index, field)), value=value, remedy=remedy)
 
     found = []
-    sources = [name for name in ("reading", "verdict", "rate_rule", "predicted") if name in entry]
+    sources = [name for name in _SOURCES if name in entry]
     if len(sources) != 1:
         return [
             error("test", f"an outcome reads one thing, not {len(sources)}", "reading, verdict, rate_rule, predicted")
@@ -126,7 +139,7 @@ def _problems(document: Document, index: int, entry: dict[str, Any]) -> list[Dra
     if "over" in entry and sources[0] not in ("reading", "predicted"):
         found.append(error("over", "a verdict has no scale", "leave it out"))
     printed = entry["printed"]
-    counted = "verdict" in entry or "rate_rule" in entry or "within" in entry
+    counted = sources[0] in ("verdict", "rate_rule", "scored") or "within" in entry
     if counted != ("count" in printed):
         found.append(error("printed", "a count is printed of verdicts, and of nothing else", "count and of"))
     if printed.get("low", 0) > printed.get("high", printed.get("low", 0)):
@@ -149,6 +162,7 @@ def _outcome(entry: dict[str, Any]) -> Outcome:
         verdict=entry.get("verdict"),
         rate_rule=entry.get("rate_rule", False),
         predicted=entry.get("predicted"),
+        scored=entry.get("scored"),
         printed=_printed(entry["printed"]),
         where=entry["where"],
         note=entry.get("note"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from cli.render.picture_arms import draw_arms
 from cli.render.picture_basin import Dose, draw_basin
+from cli.render.picture_closed import draw_closed
 from cli.render.picture_mirror import draw_mirror
 from cli.render.picture_rescue import draw_rescue
 from cli.render.picture_theory import draw_theory
@@ -18,6 +19,7 @@ from cli.render.pictures import drawing, save
 from cli.workflows.rehearse import Rehearsal
 from cli.workflows.reporter import Reporter
 from cli.workflows.reproduce import Reproduction
+from cli.workflows.reproduce_closed import closed_points, predicted_curve
 from cli.workflows.reproduce_series import all_series, fluid_series
 from cli.workflows.reproduce_theory import stuck_points, theory_curves
 from registry.design import Design, RunId, Window
@@ -30,7 +32,7 @@ MOST_SEEDS = 10
 _RESCUES = ("r1", "r4")
 _BASINS = ("basin-1", "basin-2")
 _MIRROR, _STANDARD, _FLUID = "mirror", "e2", "fluid-completions"
-_RHO = np.linspace(1.02, 4.0, 150)
+_LEAST_RHO, _RHO_STEPS = 1.02, 150
 
 
 def draw_figures(result: Reproduction, folder: Path, reporter: Reporter) -> list[Path]:
@@ -46,7 +48,10 @@ def draw_figures(result: Reproduction, folder: Path, reporter: Reporter) -> list
 def _figures(pyplot: Any, result: Reproduction, reporter: Reporter) -> Iterator[tuple[str, Any]]:
     rehearsals = result.rehearsals
     for test, rehearsal in rehearsals.items():
-        yield test, _arms(pyplot, rehearsal, reporter)
+        if rehearsal.registration.draft.design.rates:
+            yield test, _arms(pyplot, rehearsal, reporter)
+        elif closed := closed_points(rehearsal):
+            yield test, draw_closed(pyplot, closed, predicted_curve(rehearsal), rehearsal.registration.cell.name)
     if any(test in rehearsals for test in _RESCUES):
         yield "rescue", _rescue(pyplot, rehearsals, reporter)
     if doses := _doses(result):
@@ -54,7 +59,10 @@ def _figures(pyplot: Any, result: Reproduction, reporter: Reporter) -> Iterator[
     if _MIRROR in rehearsals:
         yield "mirror-completions", _mirror(pyplot, rehearsals, reporter)
     if points := stuck_points(rehearsals.values()):
-        yield "theory", draw_theory(pyplot, points, theory_curves([cell.cell for cell in points], _RHO))
+        most = max(float(group.rho.max()) for group in points)
+        cells = dict.fromkeys(group.cell for group in points)
+        rho = np.linspace(_LEAST_RHO, 1.03 * most, _RHO_STEPS)
+        yield "theory", draw_theory(pyplot, points, theory_curves(cells, rho))
 
 
 def _drawn(rehearsal: Rehearsal, arms: tuple[str, ...] = (), seeds: int = MOST_SEEDS) -> list[RunId]:

@@ -15,6 +15,8 @@ COLOURS = {
     "CAPPED": GREEN,
     "RESCUE": GREEN,
     "CUT": RED,
+    "EMPTY": RED,
+    "SLOW": RED,
     "SLOW10": BLUE,
     "SLOW30": RED,
     "STOP600": RED,
@@ -26,6 +28,7 @@ COLOURS = {
     "BURST100": RED,
 }
 _OTHERS = (PURPLE, SKY, ORANGE, GREY)
+_COLUMNS = 3
 _STYLES: dict[str, Any] = {"CAPPED": "--", "NOBURST": "-"}
 
 
@@ -51,12 +54,15 @@ def draw_arms(
     rates = list(dict.fromkeys(run.rate for run in series))
     arms = list(dict.fromkeys(run.arm for run in series))
     seeds = len({run.seed for run in series})
-    size = (max(4.2 * len(rates) + 1.0, 8.0), 5.4)
+    columns = min(len(rates), _COLUMNS)
+    blocks = -(-len(rates) // _COLUMNS)
+    size = (max(4.2 * columns + 1.0, 8.0), 4.9 * blocks + 0.5)
     figure, axes = pyplot.subplots(
-        2, len(rates), figsize=size, layout="constrained", sharex=True, sharey="row", squeeze=False
+        2 * blocks, columns, figsize=size, layout="constrained", sharex=True, sharey="row", squeeze=False
     )
-    for column, rate in enumerate(rates):
-        above, below = axes[:, column]
+    for place, rate in enumerate(rates):
+        block, column = divmod(place, _COLUMNS)
+        above, below = axes[2 * block : 2 * block + 2, column]
         for run, one in series.items():
             if run.rate == rate:
                 look = {"color": colour_of(run.arm, arms), "linewidth": 0.8, "alpha": 0.65}
@@ -64,9 +70,11 @@ def draw_arms(
                 above.plot(one.middle_s, one.hits, **look)
                 below.plot(one.middle_s, one.outstanding, **look)
         _dress(above, below, rate, marks, judged)
-    axes[0, 0].set(ylabel="follow-up hit fraction", ylim=(-0.04, 1.06), xlim=(0, horizon_s))
-    axes[1, 0].set_ylim(bottom=0)
-    axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
+    for block in range(blocks):
+        axes[2 * block, 0].set(ylabel="follow-up hit fraction", ylim=(-0.04, 1.06), xlim=(0, horizon_s))
+        axes[2 * block + 1, 0].set(ylabel="sessions waiting at or\nserved by the engine", ylim=(0, None))
+    for axis in axes.flat:
+        axis.set_visible(bool(axis.lines))
     _legend(figure, axes[0, 0], arms, marks, judged)
     figure.suptitle(f"SIMULATED: {title}, {seeds} seed{'s' if seeds > 1 else ''}", weight="bold")
     return figure

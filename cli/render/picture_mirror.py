@@ -53,8 +53,8 @@ def draw_mirror(
         below.set_xlabel("time from the run's start, s")
         for axis in (above, below):
             axis.axvspan(*late, color=GREY, alpha=0.10, linewidth=0, label="window of the rule")
-    for axis in axes[:, 0]:
-        axis.set_ylim(bottom=0)
+    axes[0, 0].set(ylim=(0, None), xlim=(0, None))
+    axes[1, 0].set_ylim(bottom=0)
     axes[0, 0].set_ylabel(f"completions / $\\lambda_{{ref}}$, {next(iter(runs.values())).bin_s:g} s bins")
     axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)

@@ -20,6 +20,15 @@ _PANELS = (
 )
 
 
+def _look(group: TheoryPoints) -> dict[str, Any]:
+    colour = _COLOURS.get(group.cell, GREY)
+    if group.from_empty:
+        return {"color": colour, "marker": "D", "fillstyle": "none", "markersize": 5, "alpha": 0.7,
+                "markeredgewidth": 0.9, "label": f"{group.cell}, from empty"}  # fmt: skip
+    return {"color": colour, "marker": _MARKERS.get(group.cell, "o"), "markersize": 4.5, "alpha": 0.55,
+            "markeredgewidth": 0, "label": f"{group.cell}, stuck runs"}  # fmt: skip
+
+
 def draw_theory(pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[TheoryPoints]) -> Any:
     """Four panels against rho: a line a cell for model F, a dot a stuck run,
     the quasi-static reading dashed.
@@ -28,10 +37,8 @@ def draw_theory(pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[Th
     rho = curves[0].rho
     quasi_static = {"prompt": np.ones_like(rho), "completions": np.ones_like(rho), "backlog_slope": rho - 1.0}
     for axis, (name, label) in zip(axes.flat, _PANELS, strict=True):
-        for cell in points:
-            look = {"color": _COLOURS.get(cell.cell, GREY), "marker": _MARKERS.get(cell.cell, "o")}
-            axis.plot(cell.rho, getattr(cell, name), linestyle="", markersize=4.5, alpha=0.55,
-                      markeredgewidth=0, label=f"{cell.cell}, stuck runs", **look)  # fmt: skip
+        for group in points:
+            axis.plot(group.rho, getattr(group, name), linestyle="", **_look(group))
         for curve in curves:
             axis.plot(curve.rho, getattr(curve, name), color="black", linewidth=0.9, label="model F, a line a cell")
         if name in quasi_static:

@@ -7,9 +7,10 @@ from typing import Any
 from cli.render.table import number, table
 from cli.workflows.reproduce import Compared, Reproduction
 from verifier.agreement import Agreement
-from verifier.printed_outcomes import Outcome, Printed
+from verifier.printed_outcomes import Outcome, Printed, printed_outcomes
 from verifier.report import dumps, to_json
 
+ENOUGH_SEEDS = 20
 STATEMENT = "SIMULATED, literal seeds, exploratory: never evidence, and no result about a GPU"
 _ANSWERS = {True: "yes", False: "NO", None: "-"}
 _HEAD = ["arm", "rate", "outcome", "paper", "ours", "central 95%", "extremes", "inside", "as drawn"]
@@ -18,8 +19,11 @@ _HEAD = ["arm", "rate", "outcome", "paper", "ours", "central 95%", "extremes", "
 def reproduction_text(result: Reproduction) -> str:
     """Every table for people; the last lines count the answers."""
     lines = [f"{STATEMENT}", f"seeds {result.seeds[0]} to {result.seeds[-1]}, beside what the paper prints"]
+    if len(result.seeds) < ENOUGH_SEEDS:
+        lines.append(f"fewer than {ENOUGH_SEEDS} seeds: their central 95% says little")
     for name, rows in result.tables.items():
-        lines += [f"\n{name} (simulated): {_title(result, name, rows)}", table([_HEAD, *map(_cells, rows)])]
+        lines.append(f"\n{name} (simulated): {_title(result, name, rows)}")
+        lines.append(table([_HEAD, *map(_cells, rows)]) if rows else "  the paper prints no number of it")
     inside, drawn, decided = totals(result)
     lines += [
         f"\n{inside} of {decided} printed outcomes lie inside the central 95% of our simulated runs;",
@@ -40,6 +44,7 @@ def reproduction_json(result: Reproduction) -> str:
     value: dict[str, Any] = {
         "schema": "trap-reproduction-1",
         "statement": STATEMENT,
+        "paper": printed_outcomes().source,
         "seeds": list(result.seeds),
         "inside": inside,
         "as_drawn": drawn,
@@ -54,7 +59,7 @@ def reproduction_json(result: Reproduction) -> str:
 
 def _title(result: Reproduction, name: str, rows: tuple[Compared, ...]) -> str:
     tests = list(dict.fromkeys(test for row in rows for test in row.outcome.tests))
-    if tests == [name]:
+    if tests in ([name], []):
         draft = result.rehearsals[name].registration.draft
         return f"{draft.title} (cell {draft.cell.name})"
     return f"runs of {', '.join(tests)} taken together"

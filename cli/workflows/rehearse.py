@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,7 +19,6 @@ from registry.design import Design, RunId, Seeds
 from registry.draft import Draft, load_draft
 from registry.plan import make_plan, plan_key
 from registry.plan_source import to_be_quoted
-from registry.predictions import Values
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, Registration, freeze, read_registration
 from registry.rule import decide_rate
@@ -41,8 +41,7 @@ _MAX_GROUPS = 5000
 @dataclass(frozen=True)
 class Rehearsal:
     """Readings and verdicts of every rehearsed run, and how often each rate
-    would pass over groups of as many seeds as the design has. `predictions`
-    are those that the rule names.
+    would pass over groups of as many seeds as the design has.
     """
 
     registration: Registration
@@ -50,7 +49,6 @@ class Rehearsal:
     readings: dict[RunId, Readings]
     verdicts: dict[RunId, dict[str, bool | None]]
     pass_share: dict[float | None, float]
-    predictions: Values
 
     def counts(self, rate: float | None, arm: str) -> dict[str, tuple[int, int]]:
         """Verdict name to (true, decided) over the seeds."""
@@ -151,23 +149,25 @@ def rehearse(
         readings |= result
         reporter.step(f"rehearsing {draft.id} (simulated)", len(readings), sum(map(len, orders)))
     ordered = {run: readings[run] for runs in orders for run in runs}
-    predictions = _predictions(registration, numbers, ordered)
+    used = {name for rule in (*draft.rule.runs, *draft.rule.reported) for name in rule.predicted}
+    names = [predictor.name for predictor in draft.predictors if predictor.rule_name in used]
+    predictions = evaluate(on_literal_seeds(registration, numbers, names), None, ordered.__getitem__)
     verdicts = {
         run: {v.name: v.decision.value for v in run_verdicts(registration, run, ordered, predictions)}
         for run in ordered
     }
     shares = {rate: _pass_share(registration, rate, verdicts, numbers) for rate in draft.design.judged_rates}
-    return Rehearsal(registration, numbers, ordered, verdicts, shares, predictions)
+    return Rehearsal(registration, numbers, ordered, verdicts, shares)
 
 
-def _predictions(registration: Registration, seeds: tuple[int, ...], readings: dict[RunId, Readings]) -> Values:
-    """What the rules name as predicted, on the plans of the literal seeds."""
+def on_literal_seeds(registration: Registration, seeds: tuple[int, ...], predictors: Iterable[str]) -> Registration:
+    """The registration as if it had these literal seeds, and only the named
+    predictors.
+    """
     draft = registration.draft
-    used = {name for rule in (*draft.rule.runs, *draft.rule.reported) for name in rule.predicted}
-    predictors = tuple(p for p in draft.predictors if p.rule_name in used)
+    chosen = tuple(p for p in draft.predictors if p.name in set(predictors))
     design = replace(draft.design, seeds=Seeds(seeds, "literal"))
-    literal = replace(registration, draft=replace(draft, design=design, predictors=predictors))
-    return evaluate(literal, None, readings.__getitem__)
+    return replace(registration, draft=replace(draft, design=design, predictors=chosen))
 
 
 def _pass_share(

@@ -42,10 +42,10 @@ def reproduce(names: Sequence[str], seeds: int, reporter: Reporter) -> Reproduct
     """Rehearse the rule files behind the named tables (default: all of them)
     over `seeds` literal seeds, and compare every printed outcome.
 
-    StudyError for a name without printed outcomes.
+    StudyError for a name that the paper has not.
     """
     tables = chosen_tables(names)
-    needed = list(dict.fromkeys(test for rows in tables.values() for row in rows for test in row.tests))
+    needed = list(dict.fromkeys(test for name, rows in tables.items() for test in _rule_files(name, rows)))
     calibrations: dict[tuple[str, str], Calibration] = {}
     rehearsals = {}
     for test in needed:
@@ -60,16 +60,21 @@ def reproduce(names: Sequence[str], seeds: int, reporter: Reporter) -> Reproduct
 
 def chosen_tables(names: Sequence[str]) -> dict[str, tuple[Outcome, ...]]:
     """The printed outcomes of the named tables, and of those that need no
-    other rule files than theirs; all of them where nothing is named.
+    other rule files than theirs; all of them where nothing is named. A test of
+    which nothing is printed has an empty table.
     """
-    outcomes = printed_outcomes()
-    known = dict.fromkeys(row.test for row in outcomes)
+    paper = printed_outcomes()
+    known = dict.fromkeys([*(row.test for row in paper.outcomes), *paper.unprinted])
     if unknown := [name for name in names if name not in known]:
-        raise StudyError("the paper prints no outcomes of this test", value=unknown[0], remedy=", ".join(known))
+        raise StudyError("the paper has no such test, or none that is here", value=unknown[0], remedy=", ".join(known))
+    tables = {name: tuple(row for row in paper.outcomes if row.test == name) for name in known}
     chosen = set(names) or set(known)
-    covered = {test for row in outcomes if row.test in chosen for test in row.tests}
-    chosen |= {name for name in known if all(set(row.tests) <= covered for row in outcomes if row.test == name)}
-    return {name: tuple(row for row in outcomes if row.test == name) for name in known if name in chosen}
+    covered = {test for name in chosen for test in _rule_files(name, tables[name])}
+    return {name: rows for name, rows in tables.items() if name in chosen or set(_rule_files(name, rows)) <= covered}
+
+
+def _rule_files(name: str, rows: Sequence[Outcome]) -> list[str]:
+    return list(dict.fromkeys(test for row in rows for test in row.tests)) or [name]
 
 
 def shipped_draft(test: str) -> Draft:

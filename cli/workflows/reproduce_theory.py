@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +22,14 @@ STUCK_BELOW = 0.5
 class TheoryPoints:
     """Runs of one cell, or model F's curve for it; arrays of one shape.
 
+    `from_empty`: runs without a burst or a slowdown, trapped by their load.
     `rho`: load over model F's all-miss capacity; `prompt`: mean prompt served
     over the stationary mean; `completions` and `backlog_slope` over
     lambda_miss; `gap_slope`: growth of the sojourn a second.
     """
 
     cell: str
+    from_empty: bool
     rho: FloatArray
     prompt: FloatArray
     completions: FloatArray
@@ -37,9 +39,10 @@ class TheoryPoints:
 
 def stuck_points(rehearsals: Iterable[Rehearsal]) -> list[TheoryPoints]:
     """Every stuck run (no 300 s of the judged window with hits of 0.5) of open
-    arrivals of the standard workload without a cap, cut or shed, by cell.
+    arrivals of the standard workload without a cap, cut or shed, by cell and
+    by whether it trapped by itself.
     """
-    rows: dict[str, list[tuple[float, ...]]] = {}
+    rows: dict[tuple[str, bool], list[tuple[float, ...]]] = {}
     for rehearsal in rehearsals:
         design = rehearsal.registration.draft.design
         if design.workload != STANDARD_WORKLOAD or not rehearsal.registration.calibration:
@@ -50,12 +53,12 @@ def stuck_points(rehearsals: Iterable[Rehearsal]) -> list[TheoryPoints]:
             if not plain or WINDOW not in readings or not readings[WINDOW]["max_hit_300s"] < STUCK_BELOW:
                 continue
             cell = rehearsal.registration.cell_of(run).name
-            rows.setdefault(cell, []).append(_point(rehearsal, run.rate or 0.0, readings[WINDOW]))
-    return [TheoryPoints(cell, *np.array(points).T) for cell, points in rows.items()]
+            by_itself = not (arm.burst or arm.tool_slowdown)
+            rows.setdefault((cell, by_itself), []).append(_point(rehearsal, run.rate or 0.0, readings[WINDOW]))
+    return [TheoryPoints(*kind, *np.array(points).T) for kind, points in rows.items()]
 
 
-def _point(rehearsal: Rehearsal, rate: float, readings: dict[str, float] | object) -> tuple[float, ...]:
-    assert isinstance(readings, dict)
+def _point(rehearsal: Rehearsal, rate: float, readings: Mapping[str, float]) -> tuple[float, ...]:
     scales = reference_scales(rehearsal.registration, rate)
     capacity = scales["lambda_miss_per_s"]
     return (
@@ -74,5 +77,5 @@ def theory_curves(cells: Iterable[str], rho: FloatArray) -> list[TheoryPoints]:
         state = solve(COSTS[cell].turn_costs(STANDARD_WORKLOAD), STANDARD_WORKLOAD, rho)
         prompt = state.mean_prompt_tokens / mean_stationary_prompt_tokens(STANDARD_WORKLOAD)
         over_miss = state.completions_over_lambda_miss
-        curves.append(TheoryPoints(cell, rho, prompt, over_miss, rho - over_miss, state.gap_slope))
+        curves.append(TheoryPoints(cell, False, rho, prompt, over_miss, rho - over_miss, state.gap_slope))
     return curves

@@ -6,12 +6,17 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from cli.workflows.rehearse import Rehearsal
+from cli.workflows.rehearse import Rehearsal, on_literal_seeds
 from modelf.conformance import quantities
 from modelf.workload import WORKLOADS
 from registry.design import RunId
+from registry.predictions import Values
 from registry.registration import Registration
+from registry.rule import Decision
+from verifier.predictors import evaluate
 from verifier.printed_outcomes import Outcome
+from verifier.scores import score
+from verifier.verdict import RunVerdict
 
 
 def values_of(outcome: Outcome, rehearsals: Mapping[str, Rehearsal]) -> list[float]:
@@ -25,18 +30,42 @@ def _values(outcome: Outcome, rehearsal: Rehearsal) -> Iterator[float]:
     if outcome.rate_rule:
         yield from (rehearsal.pass_share[rate] for rate in outcome.rates or rehearsal.pass_share)
         return
+    if outcome.scored:
+        yield from _scores(outcome, rehearsal)
+        return
+    predictions = _predictions(outcome.predicted, rehearsal) if outcome.predicted else {}
     for run in rehearsal.readings:
         if run.arm in outcome.arms and (not outcome.rates or run.rate in outcome.rates):
-            yield _value(outcome, rehearsal, run)
+            yield _value(outcome, rehearsal, run, predictions)
 
 
-def _value(outcome: Outcome, rehearsal: Rehearsal, run: RunId) -> float:
+def _predictions(name: str, rehearsal: Rehearsal) -> Values:
+    """What one predictor says on the plans of the literal seeds."""
+    literal = on_literal_seeds(rehearsal.registration, rehearsal.seeds, [name])
+    return evaluate(literal, None, rehearsal.readings.__getitem__)
+
+
+def _scores(outcome: Outcome, rehearsal: Rehearsal) -> Iterator[float]:
+    """1 for each run that the predictor hit, 0 for each that it missed."""
+    name = str(outcome.scored)
+    literal = on_literal_seeds(rehearsal.registration, rehearsal.seeds, [name])
+    verdicts = {
+        run: [RunVerdict(verdict, Decision(value, ""), False) for verdict, value in found.items()]
+        for run, found in rehearsal.verdicts.items()
+    }
+    for one in score(literal, rehearsal.readings, verdicts, _predictions(name, rehearsal)):
+        if not outcome.rates or one.rate in outcome.rates:
+            both = [seed for seed in one.measured if seed in one.predicted]
+            yield from [1.0] * one.hits + [0.0] * (len(both) - one.hits)
+
+
+def _value(outcome: Outcome, rehearsal: Rehearsal, run: RunId, predictions: Values) -> float:
     if outcome.verdict:
         decided = rehearsal.verdicts[run][outcome.verdict]
         return math.nan if decided is None else float(decided)
     readings = rehearsal.readings[run][outcome.window] if outcome.window else {}
     named = outcome.predicted
-    value = rehearsal.predictions[named, run] if named else readings[str(outcome.reading)]
+    value = predictions[named, run] if named else readings[str(outcome.reading)]
     if outcome.over:
         value = _quotient(value, scale(outcome.over, rehearsal.registration, run, readings))
     if outcome.within is not None and math.isfinite(value):

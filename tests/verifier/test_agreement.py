@@ -39,7 +39,7 @@ def test_a_share_of_one_holds_only_the_full_count() -> None:
 
 
 def test_both_ends_of_a_range_lie_between_our_quantiles() -> None:
-    low, high = np.quantile(OURS, [0.025, 0.975])
+    low, high = np.quantile(OURS, [0.025, 0.975]).tolist()
     assert agree(printed("range", low + 0.01, high - 0.01), OURS).inside is True
     assert agree(printed("range", low - 0.1, 20), OURS).inside is False
     assert agree(printed("range", 20, high + 0.1), OURS).inside is False

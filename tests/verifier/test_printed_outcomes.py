@@ -35,7 +35,9 @@ def changed(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_good_file_loads() -> None:
-    (outcome,) = load_outcomes(file_of(GOOD), "x")
+    paper = load_outcomes(file_of(GOOD, unprinted=["closed"]), "x")
+    (outcome,) = paper.outcomes
+    assert (paper.source, paper.unprinted) == ("a test", ("closed",))
     assert outcome.tests == ("e2",)
     assert (outcome.printed.kind, outcome.printed.low, outcome.printed.high) == ("range", 9125.0, 9556.0)
 
@@ -74,7 +76,7 @@ def test_a_file_of_another_kind_is_refused() -> None:
 
 
 def test_every_outcome_names_what_its_rule_file_has() -> None:
-    for outcome in printed_outcomes():
+    for outcome in printed_outcomes().outcomes:
         for test in outcome.tests:
             draft = shipped_draft(test)
             arms = {arm.name for arm in draft.design.arms}
@@ -83,13 +85,13 @@ def test_every_outcome_names_what_its_rule_file_has() -> None:
             assert outcome.window is None or outcome.window in {window.name for window in draft.design.windows}
             verdicts = {(rule.arm, rule.name) for rule in (*draft.rule.runs, *draft.rule.reported)}
             assert outcome.verdict is None or all((arm, outcome.verdict) in verdicts for arm in outcome.arms)
-            assert outcome.predicted in (None, *(predictor.name for predictor in draft.predictors))
+            assert {outcome.predicted, outcome.scored} <= {None, *(predictor.name for predictor in draft.predictors)}
 
 
 def test_table_2_is_the_one_that_the_theory_holds() -> None:
     columns = published()["table2_columns"]
     rows = [dict(zip(columns, row, strict=True)) for row in published()["table2"]]
-    for outcome in printed_outcomes():
+    for outcome in printed_outcomes().outcomes:
         if outcome.where == "Table 2":
             cell = shipped_draft(outcome.test).cell.name
             (row,) = [r for r in rows if (r["cell"], (r["rate_over_lambda_ref"],)) == (cell, outcome.rates)]
@@ -99,6 +101,6 @@ def test_table_2_is_the_one_that_the_theory_holds() -> None:
 def test_tables_are_chosen_by_name_with_those_they_cover() -> None:
     assert list(chosen_tables(["basin-1"])) == ["basin-1"]
     assert list(chosen_tables(["e2"])) == ["e2", "simulator"]
-    assert len(chosen_tables([])) == len({outcome.test for outcome in printed_outcomes()})
-    with pytest.raises(StudyError, match="no outcomes"):
+    assert set(chosen_tables([])) == {row.test for row in printed_outcomes().outcomes} | {"closed"}
+    with pytest.raises(StudyError, match="no such test"):
         chosen_tables(["e3"])
