@@ -12,6 +12,7 @@ from cli.workflows.reproduce_theory import TheoryPoints
 
 _COLOURS = {"sglang-300k": RED, "sglang-native": BLUE, "vllm-300k": SKY, "h200-600k": GREEN, "llama-300k": PURPLE}
 _MARKERS = {"sglang-300k": "o", "sglang-native": "s", "vllm-300k": "^", "h200-600k": "D", "llama-300k": "v"}
+_TICKS = (1.0, 1.35, 1.65, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
 _PANELS = (
     ("prompt", "mean prompt served / stationary mean"),
     ("completions", "completions / $\\lambda_{miss}$"),
@@ -45,6 +46,10 @@ def draw_theory(pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[Th
             axis.plot(rho, quasi_static[name], "--", color=GREY, linewidth=1.2, label="quasi-static reading")
         axis.set_ylabel(label)
     for axis in axes[1]:
+        axis.set_xscale("log")
+        axis.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS], minor=False)
+        axis.minorticks_off()
+        axis.set_xlim(0.97, 1.05 * rho[-1])
         axis.set_xlabel("load $\\rho = \\lambda / \\lambda_{miss}$")
     handles = dict(zip(*reversed(axes[0, 1].get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
