@@ -29,6 +29,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "shell-init",
     "theory",
     "advise",
+    "reproduce",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

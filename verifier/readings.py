@@ -80,7 +80,7 @@ def _hit_readings(finished: TurnColumns, window: Window, block: int) -> dict[str
     if np.isnan(followups.cached_tokens).any():
         unknown = ("followup_hit_fraction", "reuse_fraction", "max_hit_300s", "recovered_s", "hits")
         return {**readings, **dict.fromkeys(unknown, math.nan)}
-    full = _full_hits(followups, block)
+    full = full_hits(followups, block)
     hits = float(np.count_nonzero(full))
     return {
         **readings,
@@ -92,7 +92,8 @@ def _hit_readings(finished: TurnColumns, window: Window, block: int) -> dict[str
     }
 
 
-def _full_hits(turns: TurnColumns, block: int) -> BoolArray:
+def full_hits(turns: TurnColumns, block: int) -> BoolArray:
+    """Where all whole blocks of what could be reused were cached."""
     # The last prompt token is always computed, hence prompt - 1.
     within_reach = np.minimum(turns.reusable_tokens, turns.prompt_tokens - 1)
     hits: BoolArray = turns.cached_tokens >= within_reach // block * block

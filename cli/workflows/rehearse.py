@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -18,7 +19,6 @@ from registry.design import Design, RunId, Seeds
 from registry.draft import Draft, load_draft
 from registry.plan import make_plan, plan_key
 from registry.plan_source import to_be_quoted
-from registry.predictions import Values
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Calibration, Registration, freeze, read_registration
 from registry.rule import decide_rate
@@ -109,12 +109,13 @@ def rehearse_runs(order: tuple[bytes, tuple[RunId, ...]]) -> dict[RunId, Reading
     data, runs = order
     registration = read_cached(data)
     releasing = registration.draft.design.releasing
-    frames = {run: _simulated(registration, run) for run in runs}
+    frames = {run: simulated(registration, run) for run in runs}
     releases = {run.arm: first_release_s(frames[run].gate) for run in runs if run.arm in releasing}
     return {run: read(frames[run], registration, run, releases) for run in runs}
 
 
-def _simulated(registration: Registration, run: RunId) -> RunFrames:
+def simulated(registration: Registration, run: RunId) -> RunFrames:
+    """The records of one literal-seed run, simulated."""
     design = registration.draft.design
     key = plan_key("", 0, "", run.seed)
     plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
@@ -148,7 +149,9 @@ def rehearse(
         readings |= result
         reporter.step(f"rehearsing {draft.id} (simulated)", len(readings), sum(map(len, orders)))
     ordered = {run: readings[run] for runs in orders for run in runs}
-    predictions = _predictions(registration, numbers, ordered)
+    used = {name for rule in (*draft.rule.runs, *draft.rule.reported) for name in rule.predicted}
+    names = [predictor.name for predictor in draft.predictors if predictor.rule_name in used]
+    predictions = evaluate(on_literal_seeds(registration, numbers, names), None, ordered.__getitem__)
     verdicts = {
         run: {v.name: v.decision.value for v in run_verdicts(registration, run, ordered, predictions)}
         for run in ordered
@@ -157,14 +160,14 @@ def rehearse(
     return Rehearsal(registration, numbers, ordered, verdicts, shares)
 
 
-def _predictions(registration: Registration, seeds: tuple[int, ...], readings: dict[RunId, Readings]) -> Values:
-    """What the rules name as predicted, on the plans of the literal seeds."""
+def on_literal_seeds(registration: Registration, seeds: tuple[int, ...], predictors: Iterable[str]) -> Registration:
+    """The registration as if it had these literal seeds, and only the named
+    predictors.
+    """
     draft = registration.draft
-    used = {name for rule in (*draft.rule.runs, *draft.rule.reported) for name in rule.predicted}
-    predictors = tuple(p for p in draft.predictors if p.rule_name in used)
+    chosen = tuple(p for p in draft.predictors if p.name in set(predictors))
     design = replace(draft.design, seeds=Seeds(seeds, "literal"))
-    literal = replace(registration, draft=replace(draft, design=design, predictors=predictors))
-    return evaluate(literal, None, readings.__getitem__)
+    return replace(registration, draft=replace(draft, design=design, predictors=chosen))
 
 
 def _pass_share(

@@ -1,0 +1,69 @@
+"""MIRROR's completions and sessions, beside model F on the same plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cli.render.pictures import BLUE, GREY, RED
+from cli.workflows.reproduce_series import FluidSeries
+from registry.design import RunId
+from verifier.series import Series
+
+
+def draw_mirror(
+    pyplot: Any,
+    runs: Mapping[RunId, Series],
+    fluids: Mapping[RunId, FluidSeries],
+    standard: Mapping[RunId, Series],
+    *,
+    lambda_ref_per_s: float,
+    late: tuple[float, float],
+) -> Any:
+    """Completions over lambda_ref in bins above, sessions below, a column a
+    rate; seeds thin, their mean thick. `standard`: the standard workload's
+    trapped runs, in grey, where there are some.
+    """
+    rates = list(dict.fromkeys(run.rate for run in runs))
+    figure, axes = pyplot.subplots(
+        2,
+        len(rates),
+        figsize=(4.2 * len(rates) + 1.0, 5.6),
+        layout="constrained",
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
+    for column, rate in enumerate(rates):
+        above, below = axes[:, column]
+        groups = (
+            ("standard workload, trapped", standard, GREY, "-", "outstanding"),
+            ("MIRROR, trapped", runs, RED, "-", "outstanding"),
+            ("model F on MIRROR's plans", fluids, BLUE, "--", "present"),
+        )
+        for label, group, colour, style, sessions in groups:
+            chosen: list[Any] = [one for run, one in group.items() if run.rate == rate]
+            if chosen:
+                completions = [one.completions_per_s / lambda_ref_per_s for one in chosen]
+                _bundle(above, chosen[0].middle_s, completions, colour, style, label)
+                _bundle(below, chosen[0].middle_s, [getattr(one, sessions) for one in chosen], colour, style, label)
+        above.set_title(f"{rate:g} $\\lambda_{{ref}}$")
+        below.set_xlabel("time from the run's start, s")
+        for axis in (above, below):
+            axis.axvspan(*late, color=GREY, alpha=0.10, linewidth=0, label="window of the rule")
+    axes[0, 0].set(ylim=(0, None), xlim=(0, None))
+    axes[1, 0].set_ylim(bottom=0)
+    axes[0, 0].set_ylabel(f"completions / $\\lambda_{{ref}}$, {next(iter(runs.values())).bin_s:g} s bins")
+    axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    seeds = len({run.seed for run in runs})
+    figure.suptitle(f"SIMULATED: MIRROR (at most 20 turns a session), {seeds} seeds, their mean bold", weight="bold")
+    return figure
+
+
+def _bundle(axis: Any, middle_s: Any, values: list[Any], colour: str, style: str, label: str) -> None:
+    for one in values:
+        axis.plot(middle_s, one, style, color=colour, linewidth=0.5, alpha=0.25)
+    axis.plot(middle_s, np.mean(values, axis=0), style, color=colour, linewidth=1.9, label=label)

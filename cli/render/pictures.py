@@ -1,0 +1,62 @@
+"""How every picture looks, and how it is written: the same values, the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from registry.errors import TrapError
+
+SUFFIXES = (".svg", ".png")
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#cc79a7",
+    "#56b4e9",
+    "#555555",
+)
+"""Okabe and Ito's palette, told apart by colour-blind eyes."""
+
+_STYLE: Any = {
+    "svg.hashsalt": "trapkit",
+    "svg.fonttype": "path",
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "figure.dpi": 100.0,
+    "savefig.dpi": 150.0,
+}
+_NO_DATE = {".svg": {"Date": None, "Creator": None, "Type": None, "Format": None}, ".png": {"Software": None}}
+
+
+@contextmanager
+def drawing() -> Iterator[Any]:
+    """Matplotlib's pyplot in our style, drawing to files only."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise TrapError("matplotlib is not installed", remedy="pip install 'trapkit[plot]'") from None
+    with matplotlib.rc_context(_STYLE):
+        yield pyplot
+        pyplot.close("all")
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as SVG and PNG, undated; the files' paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
+    for file in files:
+        figure.savefig(file, metadata=_NO_DATE[file.suffix])
+    return files

@@ -1,0 +1,50 @@
+"""A run in bins says what the readings say in windows of the bins' bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cli.workflows.reproduce import shipped_draft
+from modelf.cells import CELLS
+from registry.design import Arm, Burst, GateSetting, Window
+from registry.plan import make_plan, plan_key
+from runners.simulated.run import simulate
+from verifier.readings import RunFrames, compute_readings
+from verifier.run_report import frames_of
+from verifier.series import series_of
+from verifier.turn_columns import TurnColumns, due_turns, gate_spans
+
+CELL = CELLS["sglang-300k"]
+HORIZON_S, BIN_S = 410.0, 60.0
+
+
+@pytest.fixture(scope="module")
+def frames() -> RunFrames:
+    design = replace(shipped_draft("e2").design, horizon_s=HORIZON_S)
+    arm = Arm("RESCUE", burst=Burst(40, 50.0, 10.0), gate=GateSetting(6, 130.0, None))
+    return frames_of(simulate(make_plan(plan_key("", 0, "", 1000), design, arm, 0.2, 1.0), arm, CELL))
+
+
+def test_every_bin_is_a_window(frames: RunFrames) -> None:
+    series = series_of(frames, HORIZON_S, BIN_S, CELL.cache_block_tokens)
+    assert series.middle_s.tolist() == [30.0, 90.0, 150.0, 210.0, 270.0, 330.0, 385.0]
+    due = due_turns(TurnColumns.of(frames.turns), HORIZON_S)
+    for k in range(series.middle_s.size):
+        window = Window("bin", k * BIN_S, min((k + 1) * BIN_S, HORIZON_S))
+        readings = compute_readings(frames, window, pool_tokens=CELL.pool_tokens, cache_block_tokens=1)
+        assert series.hits[k] == pytest.approx(readings["followup_hit_fraction"], nan_ok=True)
+        assert series.outstanding[k] == pytest.approx(readings["outstanding"])
+        assert series.completions_per_s[k] == pytest.approx(readings["completions_per_s"])
+        waited_s = gate_spans(due).overlaps(window.start_s, window.end_s).sum()
+        assert series.at_gate[k] == pytest.approx(waited_s / (window.end_s - window.start_s))
+    assert series.at_gate.max() > 1.0
+
+
+def test_the_gate_is_told_and_no_follow_up_is_no_fraction(frames: RunFrames) -> None:
+    series = series_of(frames, HORIZON_S, 1.0, CELL.cache_block_tokens)
+    assert series.engaged_s == 130.0
+    assert np.isnan(series.release_s)
+    assert np.isnan(series.hits).any()
