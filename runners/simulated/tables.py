@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,19 @@ def turns_table(run: Run, plan: Plan) -> pa.Table:
     ok = rows["outcome"] == OK
     return _table(
         "turns",
-        session=names.take(pa.array(rows["session"])),
+        session=names.take(_array(rows["session"], pa.int64())),
         turn=rows["turn"],
-        origin=origins.take(pa.array(rows["session"])),
+        origin=origins.take(_array(rows["session"], pa.int64())),
         planned_s=rows["planned_s"],
         ready_s=rows["planned_s"],
-        admitted_s=_nullable(rows["admitted_s"]),
-        submit_s=_nullable(rows["admitted_s"]),
-        start_s=_nullable(rows["start_s"]),
-        first_token_s=_nullable(rows["first_token_s"]),
-        done_s=_nullable(rows["done_s"]),
+        admitted_s=rows["admitted_s"],
+        submit_s=rows["admitted_s"],
+        start_s=rows["start_s"],
+        first_token_s=rows["first_token_s"],
+        done_s=rows["done_s"],
         prompt_tokens=rows["prompt_tokens"],
         reusable_tokens=np.asarray(reusable)[rows["turn"] - 1],
-        cached_tokens=pa.array(rows["cached_tokens"], mask=rows["cached_tokens"] < 0),
+        cached_tokens=_array(rows["cached_tokens"], pa.int64(), rows["cached_tokens"] >= 0),
         output_tokens=np.where(ok, rows["output_tokens"], 0),
         retractions=rows["retractions"],
         outcome=_coded(rows["outcome"], TURN_OUTCOMES),
@@ -61,7 +62,7 @@ def sessions_table(run: Run, plan: Plan) -> pa.Table:
         arrival_s=rows["arrival_s"],
         planned_turns=rows["turns"],
         turns_done=rows["turns_done"],
-        end_s=_nullable(rows["end_s"]),
+        end_s=rows["end_s"],
         outcome=_coded(rows["outcome"], TURN_OUTCOMES),
     )
 
@@ -81,7 +82,7 @@ def gate_table(run: Run, plan: Plan) -> pa.Table:
         "gate",
         time_s=rows["time_s"][order],
         event=_coded(event, GATE_EVENTS),
-        session=names.take(pa.array(session, mask=session < 0)),
+        session=names.take(_array(session, pa.int64(), session >= 0)),
     )
 
 
@@ -101,23 +102,36 @@ def _names(run: Run, plan: Plan) -> tuple[pa.Array, pa.Array]:
     """Name and origin of every session that arrived, in order of arrival."""
     count = _arrived(run)
     if plan.population:
-        return pa.array([f"population-{i}" for i in range(count)], pa.string()), pa.array(
-            ["population"] * count, pa.string()
-        )
+        return _strings([f"population-{i}" for i in range(count)]), _strings(["population"] * count)
     bases = len(plan.base_arrivals_us)
     order = arrival_order(plan)[0][:count]
     burst = (order >= bases).astype(np.int64)
     index = order - burst * bases
     names = [f"{ORIGINS[b]}-{i}" for b, i in zip(burst.tolist(), index.tolist(), strict=True)]
-    return pa.array(names, pa.string()), _coded(burst, ORIGINS)
+    return _strings(names), _coded(burst, ORIGINS)
 
 
 def _coded(codes: Any, words: tuple[str, ...]) -> pa.Array:
-    return pa.array(words, pa.string()).take(pa.array(codes, pa.int64()))
+    return _strings(words).take(_array(codes, pa.int64()))
 
 
-def _nullable(times: Any) -> pa.Array:
-    return pa.array(times, pa.float64(), mask=np.isnan(times))
+def _strings(words: Sequence[str]) -> pa.Array:
+    """An array of ASCII words."""
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int32)
+    text = "".join(words).encode("ascii")
+    return pa.Array.from_buffers(pa.string(), len(words), [None, pa.py_buffer(ends), pa.py_buffer(text)])
+
+
+def _array(values: Any, kind: pa.DataType, valid: Any = None) -> pa.Array:
+    """Numbers as an array of `kind`; null where not `valid` or not a number.
+
+    From buffers: `pa.array` would import pandas, which takes longer than a run.
+    """
+    numbers = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    if valid is None and numbers.dtype.kind == "f":
+        valid = ~np.isnan(numbers)
+    bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(numbers), [bits, pa.py_buffer(numbers)])
 
 
 def _columns(records: Any, dtype: np.dtype[Any], count: int) -> dict[str, Any]:
@@ -127,7 +141,7 @@ def _columns(records: Any, dtype: np.dtype[Any], count: int) -> dict[str, Any]:
 def _table(name: str, **columns: Any) -> pa.Table:
     schema = stamped(name)
     arrays = [
-        values.cast(field.type) if isinstance(values := columns[field.name], pa.Array) else pa.array(values, field.type)
+        values if isinstance(values := columns[field.name], pa.Array) else _array(values, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
