@@ -124,7 +124,7 @@ def _roots(
 
     zero = [0.0] if low < 0 < high else []
     spread = [low + (high - low) * i / _GRID for i in range(_GRID + 1)]
-    small = [sign * (high - low) * 10.0**-k for k in range(1, 13) for sign in (1, -1)]
+    small = [sign * step * (high - low) * 10.0**-k for k in range(1, 13) for step in (1, 3) for sign in (1, -1)]
     points = sorted({x for x in [*zero, *spread, *small] if low <= x <= high})
     heights = [at(x) for x in points]
     for x, y, at_x, at_y in zip(points, points[1:], heights, heights[1:], strict=False):
