@@ -148,18 +148,28 @@ def _chain_problem(turns: pd.DataFrame, sessions: pd.DataFrame, context: RunCont
 
 
 def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.float64]:
-    """Planned tool times in seconds, shape (sessions, max_turns); NaN beyond."""
+    """Planned tool times in seconds, shape (sessions, max_turns); NaN beyond.
+
+    `check_arrivals` has seen that an origin's sessions are numbered from 0.
+    """
     times = np.full((len(sessions), context.plan.workload.turns.max_turns), np.nan)
+    numbers = np.array([_number(name) for name in sessions.session], dtype=np.int64)
+    after = np.arange(times.shape[1])
     for origin in ("base", "burst", "population"):
-        # check_arrivals has seen that an origin's sessions are numbered from 0.
         rows = np.flatnonzero((sessions.origin == origin).to_numpy(dtype=bool))
-        draws = context.plan.draws(origin, len(rows))
-        for row in rows:
-            index = sessions.session.iloc[int(row)].rpartition("-")[2]
-            if index.isdecimal() and len(index) < 10 and int(index) < len(rows):
-                first, turns = draws.first_tool[int(index)], draws.turns[int(index)]
-                times[row, : turns - 1] = draws.tool_us[first : first + turns - 1] / MICROSECONDS
+        rows = rows[(numbers[rows] >= 0) & (numbers[rows] < len(rows))]
+        draws, index = context.plan.draws(origin, len(rows)), numbers[rows]
+        planned = after < draws.turns[index, None] - 1
+        place = np.where(planned, draws.first_tool[index, None] + after, 0)
+        if len(rows):
+            times[rows] = np.where(planned, draws.tool_us[place] / MICROSECONDS, np.nan)
     return times
+
+
+def _number(session: str) -> int:
+    """The number in a session's name; -1 where there is none of sane length."""
+    text = session.rpartition("-")[2]
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else -1
 
 
 def check_conservation(frames: RunFrames, context: RunContext) -> Check:
