@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 
 from cli.workflows.rehearse import FIRST_SEED, Rehearsal, rehearse, rehearsed_calibration
@@ -77,6 +78,7 @@ def _rule_files(name: str, rows: Sequence[Outcome]) -> list[str]:
     return list(dict.fromkeys(test for row in rows for test in row.tests)) or [name]
 
 
+@lru_cache(maxsize=64)
 def shipped_draft(test: str) -> Draft:
     """The rule file of this id that ships with the product."""
     file = resources.files("rules") / f"{test}.yaml"

@@ -36,6 +36,7 @@ def typed(shell: str, folder: Path, home: Path, lines: list[str]) -> str:
         "COLUMNS": "250",
         "LC_ALL": "C.UTF-8",
         "GIT_CONFIG_NOSYSTEM": "1",
+        "NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"],
     }
     own_terminal = "import os, sys; os.login_tty(0); os.execvp(sys.argv[1], sys.argv[1:])"
     master, slave = pty.openpty()

@@ -24,12 +24,9 @@ def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path, mon
     ledger = json.loads((root / "evidence/ledger.json").read_text())
     assert ledger["last_line"] == "3 proofs, 0 failures"
     assert [entry.get("simulated", False) for entry in ledger["registrations"]] == [True, False, True]
-    before = (root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()
-    assert command(root, "ledger").code == 0
-    assert ((root / "evidence/ledger.json").read_bytes(), (root / "evidence/LEDGER.md").read_bytes()) == before
     git(tmp_path, "clone", "-q", "study-remote.git", "auditor")
-    assert command(tmp_path / "auditor", "verify").code == 0
     assert command(tmp_path / "auditor", "ledger").code == 0
-    assert (tmp_path / "auditor/evidence/ledger.json").read_bytes() == before[0]
+    for name in ("ledger.json", "LEDGER.md"):
+        assert (tmp_path / "auditor/evidence" / name).read_bytes() == (root / "evidence" / name).read_bytes()
     again = command(tmp_path, "demo", "study")
     assert again.code == 2 and "not empty" in again.err
