@@ -26,6 +26,9 @@ from registry.design import RunId
 from verifier.check import Check, proven, refuted, unprovable
 
 PROGRAM = "runners.simulated.rerun"
+JOBS_A_WORKER = 60
+"""Fewer are over before another process would have started."""
+
 LIMIT_S = 3600.0
 """How long one run may take; costs can be frozen with which none ever ends."""
 
@@ -67,7 +70,8 @@ class Rerun:
 @contextmanager
 def rerun(jobs: list[Job]) -> Iterator[Rerun]:
     """Start the executions of all jobs over the machine's cores."""
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(jobs))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(cores, -(-len(jobs) // JOBS_A_WORKER))
     with tempfile.TemporaryDirectory(prefix="trap-rerun-") as name:
         folder = Path(name)
         places = {number: number % workers for number in range(len(jobs))}

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
-
-from tests.support import command, git
+from tests.support import git
 
 
-def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (3, 1000))
-    result = command(tmp_path, "demo", "study", "--fresh")
-    assert result.code == 0, result.text
-    lines = result.out.splitlines()
+def trapkit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The installed program, as a user starts it."""
+    program = Path(sys.executable).with_name("trapkit")
+    return subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path) -> None:
+    result = trapkit(tmp_path, "demo", "study", "--fresh")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
     assert lines[-1] == "3 proofs, 0 failures"
-    assert "SIMULATED here, beside the paper's GPU runs" in result.out
+    assert "SIMULATED here, beside the paper's GPU runs" in result.stdout
     zero_hits = next(line for line in lines if "BURST zero_hits" in line)
     assert zero_hits.split() in (["BURST", "zero_hits", "6/6", "6/6"], ["BURST", "zero_hits", "5/6", "6/6"])
     root = tmp_path / "study"
@@ -25,8 +30,8 @@ def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path, mon
     assert ledger["last_line"] == "3 proofs, 0 failures"
     assert [entry.get("simulated", False) for entry in ledger["registrations"]] == [True, False, True]
     git(tmp_path, "clone", "-q", "study-remote.git", "auditor")
-    assert command(tmp_path / "auditor", "ledger").code == 0
+    assert trapkit(tmp_path / "auditor", "ledger").returncode == 0
     for name in ("ledger.json", "LEDGER.md"):
         assert (tmp_path / "auditor/evidence" / name).read_bytes() == (root / "evidence" / name).read_bytes()
-    again = command(tmp_path, "demo", "study")
-    assert again.code == 2 and "not empty" in again.err
+    again = trapkit(tmp_path, "demo", "study")
+    assert again.returncode == 2 and "not empty" in again.stderr
