@@ -35,6 +35,10 @@ def register(
 def rehearse(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A rule file.")],
     seeds: Annotated[int, typer.Option(min=1, max=10_000, help="How many literal seeds.")] = 40,
+    reading: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WINDOW.READING", help="Compare the arms in this reading; repeatable."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Simulate a rule file over literal seeds.
@@ -43,13 +47,15 @@ def rehearse(
 
     Example: trapkit rehearse rules/e2.yaml --seeds 40
     """
+    from cli.render.comparison import chosen_readings
     from cli.render.progress import Console
     from cli.render.rehearsal import rehearsal_json, rehearsal_text
-    from cli.workflows.explore import rehearse_file
+    from cli.workflows.explore import load_rule_file, rehearse_file
 
+    chosen = chosen_readings(reading or [], load_rule_file(file)) if reading else []
     with Console() as console:
         result = rehearse_file(file, console, seeds)
-    print(rehearsal_json(result) if as_json else rehearsal_text(result))
+    print(rehearsal_json(result, chosen) if as_json else rehearsal_text(result, chosen))
 
 
 def draw(identity: Identity) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cli.render.comparison import comparison, comparison_text
 from cli.render.table import number, table
 from cli.workflows.rehearse import Rehearsal
 from modelf.published import measured_ranges
@@ -65,8 +66,10 @@ def _row(
     return row
 
 
-def rehearsal_json(result: Rehearsal) -> str:
-    """The rehearsal as JSON: verdict counts, pass shares, distributions."""
+def rehearsal_json(result: Rehearsal, chosen: list[tuple[str, str]]) -> str:
+    """The rehearsal as JSON: verdict counts, pass shares, distributions, and the
+    arms compared in the chosen (window, reading) pairs.
+    """
     value = {
         "schema": "trap-rehearsal-1",
         "statement": "simulated, literal seeds, exploratory: never evidence",
@@ -74,12 +77,13 @@ def rehearsal_json(result: Rehearsal) -> str:
         "distributions": [
             {k: float(v) if isinstance(v, np.floating) else v for k, v in row.items()} for row in distributions(result)
         ],
+        "comparison": comparison(result, chosen),
     }
     return dumps(to_json(value))
 
 
-def rehearsal_text(result: Rehearsal) -> str:
-    """The rehearsal for people."""
+def rehearsal_text(result: Rehearsal, chosen: list[tuple[str, str]]) -> str:
+    """The rehearsal for people; with chosen readings, the arms compared in them."""
     draft = result.registration.draft
     lines = [
         f"{draft.id} rehearsed on the SIMULATED engine; never evidence",
@@ -91,6 +95,8 @@ def rehearsal_text(result: Rehearsal) -> str:
         for arm in draft.design.arms:
             counts = ", ".join(f"{n} {t}/{k}" for n, (t, k) in result.counts(rate, arm.name).items())
             lines.append(f"  {arm.name}: {counts}")
+        if chosen:
+            continue
         rows = [["arm", "reading", "2.5%", "median", "97.5%", "paper's range", "inside the 95%"]]
         for row in distributions(result):
             if row["rate"] == rate and "median" in row:
@@ -105,4 +111,6 @@ def rehearsal_text(result: Rehearsal) -> str:
                     ]
                 )
         lines.append(table(rows))
+    if chosen:
+        lines += ["", comparison_text(result, chosen)]
     return "\n".join(lines)
