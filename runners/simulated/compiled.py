@@ -38,7 +38,7 @@ def cache_folder() -> str:
     """Where machine code of exactly these sources is kept.
 
     Below NUMBA_CACHE_DIR, XDG_CACHE_HOME or ~/.cache; where that cannot be
-    written, below the system's temporary folder, by user.
+    written, a new temporary folder of this process's own.
     """
     here = Path(__file__).resolve().parent
     digest = hashlib.sha256(numba.__version__.encode())
@@ -50,7 +50,8 @@ def cache_folder() -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        folder = Path(tempfile.gettempdir()) / f"trapkit-{os.getuid()}" / name
+        # Machine code is unpickled: never from a place that another user could have filled.
+        folder = Path(tempfile.mkdtemp(prefix="trapkit-"))
     return str(folder)
 
 
