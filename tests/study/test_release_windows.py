@@ -25,7 +25,7 @@ design:
   arms:
     RESCUE:
       burst: {{sessions: 12, start_s: 30, spread_s: 10}}
-      gate: {{cap: 10, engage_s: 50, release_after_s: 5}}
+      gate: {{cap: 60, engage_s: 50, release_after_s: 5}}
     HELD:
       burst: {{sessions: 12, start_s: 30, spread_s: 10}}
       gate: {{cap: 1, engage_s: 50, release_after_s: 159}}
