@@ -25,7 +25,7 @@ from runners.simulated import decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import discard, pop, push
 from runners.simulated.pool import NOBODY
-from runners.simulated.prefill_first import piece_s
+from runners.simulated.prefill_first import advance, piece_s
 from runners.simulated.state import Run
 
 
@@ -147,14 +147,9 @@ def step(run: Run, budget: int, admits: bool) -> None:
         done = turn.prompt_tokens + turn.generated - left
         take_units(run, turn, pool.units_of(engine, done + new))
         cost_s += piece_s(costs, new, done)
-        turn.to_prefill = left - new
         budget -= new
-        if new < left:
-            engine.partial = row
+        if not advance(run, row, new):
             break
-        engine.partial = NOBODY
-        run.slots[engine.prefilled].prefilled = row
-        engine.prefilled += 1
     engine.step_tokens = start - budget
     engine.segment_steps = 1 if engine.decoding else 0
     engine.stepping = 1

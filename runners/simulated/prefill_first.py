@@ -14,9 +14,8 @@ from __future__ import annotations
 from runners.simulated import decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import pop
+from runners.simulated.pool import NOBODY
 from runners.simulated.state import Run
-
-NOBODY = -1
 
 
 @compiled
@@ -54,19 +53,29 @@ def prefill(run: Run) -> None:
         left = turn.to_prefill
         new = left if left < budget else budget
         cost_s += piece_s(costs, new, turn.prompt_tokens - left)
-        turn.to_prefill = left - new
         budget -= new
-        if new < left:
-            engine.partial = row
-            break
-        engine.partial = NOBODY
-        run.slots[engine.prefilled].prefilled = row
-        engine.prefilled += 1
-        if not budget or not head_fits(run):
+        if not advance(run, row, new) or not budget or not head_fits(run):
             break
     engine.step_tokens = costs.chunk_tokens - budget
     engine.stepping = 1
     engine.next_s += cost_s
+
+
+@compiled
+def advance(run: Run, row: int, new: int) -> bool:
+    """Count `new` tokens as prefilled in this step: whether the turn has all.
+
+    If not, its prefill goes on in the next step.
+    """
+    engine, turn = run.engine[0], run.turns[row]
+    turn.to_prefill -= new
+    if turn.to_prefill:
+        engine.partial = row
+        return False
+    engine.partial = NOBODY
+    run.slots[engine.prefilled].prefilled = row
+    engine.prefilled += 1
+    return True
 
 
 @compiled
