@@ -16,7 +16,8 @@ from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
 from registry.study import STUDY_FILE, StudySettings, parse_settings
 from registry.tags import TagObject, parse_tag, parse_tag_name
-from registry.witness.local import ARCHIVE, PushRow, live_log, parse_log, rows_of
+from registry.witness.local import ARCHIVE, live_log, parse_log
+from registry.witness.rows import PushRow, rows_of
 
 TAG_PREFIX = "refs/tags/"
 FOLDERS = {"reg": "registrations", "pred": "predictions"}

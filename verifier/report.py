@@ -11,7 +11,7 @@ from typing import Any
 from registry.attempt_log import AttemptRecord
 from registry.beacon import BeaconValue
 from registry.registration import Registration
-from registry.witness.local import PushRow
+from registry.witness.rows import PushRow
 from verifier.check import Check, Outcome
 from verifier.run_report import RunReport
 from verifier.scores import Score

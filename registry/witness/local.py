@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from registry.beacon import Beacon, BeaconPromise, BeaconValue
 from registry.canonical import load_json
 from registry.errors import WitnessError
 from registry.timestamps import parse_timestamp
+from registry.witness.rows import PushRow, rows_of
 
 CHAIN = "local-witness"
 LOG_NAME = "push-log.jsonl"
@@ -24,28 +24,6 @@ ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
 MAX_LOG_BYTES = 33_554_432
 _HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class PushRow:
-    """One ref update as the witness logged it.
-
-    `timestamp` is RFC 3339 in UTC by the witness's clock; `beacon` the hex
-    bytes drawn at a registration tag's first push.
-    """
-
-    id: int
-    timestamp: str
-    ref: str
-    before: str
-    after: str
-    activity_type: str
-    beacon: str | None = None
-
-    @property
-    def deletion(self) -> bool:
-        """Whether the row deletes its ref."""
-        return set(self.after) == {"0"}
 
 
 def create_remote(path: Path) -> None:
@@ -96,11 +74,6 @@ def parse_log(data: bytes, name: str) -> list[PushRow]:
             raise WitnessError("the beacon is not 32 bytes in hex", where=where)
         rows.append(row)
     return rows
-
-
-def rows_of(rows: Sequence[PushRow], ref: str) -> list[PushRow]:
-    """The rows of one ref, in log order."""
-    return [row for row in rows if row.ref == ref]
 
 
 class LocalBeacon(Beacon):
