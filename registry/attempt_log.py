@@ -62,14 +62,23 @@ class AttemptRecord:
 
 @dataclass(frozen=True)
 class AttemptLog:
-    """The whole log: records in order, and what breaks its form."""
+    """The whole log: records in order, the commit that added each, and what
+    breaks its form.
+    """
 
     records: tuple[AttemptRecord, ...]
     problems: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
 
     def of(self, registration: str, version: int) -> list[AttemptRecord]:
         """The records of one registration, in log order."""
         return [r for r in self.records if (r.registration, r.version) == (registration, version)]
+
+    def commits_of_starts(self, registration: str, version: int) -> list[str]:
+        """The commits that announced attempts of one registration."""
+        found = zip(self.records, self.commits, strict=True)
+        own = [c for r, c in found if (r.registration, r.version, r.event) == (registration, version, "start")]
+        return list(dict.fromkeys(own))
 
 
 def encode(records: list[AttemptRecord]) -> bytes:
@@ -154,9 +163,12 @@ def _read(mirror: Mirror, commit: str, witnessed: str | None) -> AttemptLog:
             f"the log does not hold what the witness saw pushed (commit {short}); if only behind: git fetch"
         )
     paths = mirror.list_files(commit, FOLDER)
-    if mirror.has_merges(commit) or [p for p in mirror.additions(commit) if p in set(paths)] != paths:
+    added = mirror.additions(commit, FOLDER)
+    if mirror.has_merges(commit) or [path for path, _ in added if path in set(paths)] != paths:
         problems.append("the files of the log were not pushed one after the other, in the order of their numbers")
     records: list[AttemptRecord] = []
+    commits: list[str] = []
+    added_by = dict(added)
     for path in paths:
         data = mirror.blob(commit, path) if _FILE.fullmatch(path) else None
         if data is None:
@@ -164,9 +176,10 @@ def _read(mirror: Mirror, commit: str, witnessed: str | None) -> AttemptLog:
             continue
         try:
             records += decode(data, path)
+            commits += [added_by.get(path, "")] * (len(records) - len(commits))
         except TrapError as error:
             problems.append(f"{error.where}: {error.what}")
-    return AttemptLog(tuple(records), tuple(problems))
+    return AttemptLog(tuple(records), tuple(problems), tuple(commits))
 
 
 def append(repository: git.Repo, remote: str, kind: str, records: list[AttemptRecord]) -> None:

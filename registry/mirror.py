@@ -7,81 +7,36 @@ argument lists, in a guarded environment, without a checkout.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from registry.errors import CapExceeded, StudyError
+from registry.git_objects import ObjectReader, tree_entries
+from registry.guarded_git import run_git
 
-MAX_BLOB_BYTES = 67_108_864
-_TIMEOUT_S = 120
+MAX_COMMITS = 1_000_000
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_GUARDS = [
-    "-c",
-    "protocol.allow=never",
-    "-c",
-    "protocol.file.allow=always",
-    "-c",
-    "protocol.https.allow=always",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "fetch.fsckObjects=true",
-    "-c",
-    "gc.auto=0",
-    "-c",
-    "safe.directory=*",
-]
-
-
-def guarded_environment() -> dict[str, str]:
-    """An environment in which git reads no configuration but its own."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR", "SYSTEMROOT") if key in os.environ}
-    return kept | {
-        "LC_ALL": "C",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "",
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
-
-
-def run_git(arguments: list[str], cwd: Path, *, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-    """One guarded git command; StudyError with git's words where it fails."""
-    try:
-        done = subprocess.run(
-            ["git", *_GUARDS, *arguments],
-            cwd=cwd,
-            env=guarded_environment(),
-            capture_output=True,
-            timeout=_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )
-    except FileNotFoundError:
-        raise StudyError("git is not installed", remedy="install git 2.34 or newer") from None
-    except subprocess.TimeoutExpired:
-        raise CapExceeded(f"git {arguments[0]} took over {_TIMEOUT_S} s") from None
-    if check and done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise StudyError(f"git {arguments[0]} failed: {words[-1] if words else done.returncode}")
-    return done
 
 
 class Mirror:
-    """A mirror clone, read by plumbing only."""
+    """A mirror clone, read by plumbing only.
+
+    Objects come from one `git cat-file --batch`, so that thousands of them
+    need no process each. Close it, or use it as a context manager.
+    """
 
     def __init__(self, git_dir: Path) -> None:
         self.git_dir = git_dir
+        self._objects = ObjectReader(git_dir)
+
+    def __enter__(self) -> Mirror:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._objects.close()
 
     def refs(self) -> dict[str, tuple[str, str]]:
         """Every ref: name to (object id, object type)."""
@@ -99,25 +54,40 @@ class Mirror:
         """An object's bytes; None where it is missing or of another kind."""
         if not _OID.fullmatch(oid):
             return None
-        size = run_git(["cat-file", "-s", oid], self.git_dir, check=False)
-        if size.returncode == 0 and int(size.stdout) > MAX_BLOB_BYTES:
-            raise CapExceeded("a git object is too large", value=int(size.stdout))
-        done = run_git(["cat-file", kind, oid], self.git_dir, check=False)
-        return done.stdout if done.returncode == 0 else None
+        found = self._objects.read(oid)
+        return found[1] if found and found[0] == kind else None
 
     def blob(self, commit: str, path: str) -> bytes | None:
-        """A file's bytes in a commit; None where there is none."""
-        done = run_git(["ls-tree", "-z", commit, "--", path], self.git_dir, check=False)
-        entry = done.stdout.split(b"\0")[0].decode("utf-8", "replace")
-        fields = entry.partition("\t")[0].split(" ")
-        if done.returncode != 0 or len(fields) != 3 or fields[0] not in ("100644", "100755"):
-            return None
-        return self.object_bytes(fields[2], "blob")
+        """A file's bytes in a commit; None where there is none, or a link."""
+        *folders, name = path.split("/")
+        tree = self._tree(commit, folders)
+        mode, oid = tree.get(name.encode(), (b"", ""))
+        return self.object_bytes(oid, "blob") if mode in (b"100644", b"100755") else None
 
     def list_files(self, commit: str, folder: str) -> list[str]:
-        """Paths of the files directly in `folder`, sorted."""
-        done = run_git(["ls-tree", "-z", "--name-only", commit, "--", f"{folder}/"], self.git_dir, check=False)
-        return sorted(p for p in done.stdout.decode("utf-8", "replace").split("\0") if p)
+        """Paths of the entries directly in `folder`, sorted."""
+        names = self._tree(commit, folder.split("/"))
+        return sorted(f"{folder}/{name.decode('utf-8', 'replace')}" for name in names)
+
+    def _tree(self, commit: str, folders: list[str]) -> Mapping[bytes, tuple[bytes, str]]:
+        """The entries of a folder in a commit: name to (mode, object id)."""
+        found = self._objects.read(f"{commit}^{{tree}}") if _OID.fullmatch(commit) else None
+        for folder in folders:
+            mode, oid = tree_entries(found[1], len(commit) // 2).get(folder.encode(), (b"", "")) if found else (b"", "")
+            found = self._objects.read(oid) if mode == b"40000" else None
+        return tree_entries(found[1], len(commit) // 2) if found and found[0] == "tree" else {}
+
+    def parents(self) -> dict[str, tuple[str, ...]]:
+        """The commit graph of everything here: commit to its parents."""
+        done = run_git(["rev-list", "--all", "--parents", f"--max-count={MAX_COMMITS + 1}"], self.git_dir)
+        lines = done.stdout.decode("ascii", "replace").splitlines()
+        if len(lines) > MAX_COMMITS:
+            raise CapExceeded("the repository has too many commits", value=f"over {MAX_COMMITS}")
+        graph = {}
+        for line in lines:
+            commit, *parents = line.split(" ")
+            graph[commit] = tuple(parents)
+        return graph
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool | None:
         """Whether one commit precedes another; None where either is unknown."""
@@ -139,11 +109,20 @@ class Mirror:
                 found.append((current, status, path))
         return found
 
-    def additions(self, commit: str) -> list[str]:
-        """Paths in the order in which the history of `commit` added them."""
-        arguments = ["log", "--reverse", "--topo-order", "-z", "--format=", "--name-only", "--diff-filter=A", commit]
-        done = run_git(arguments, self.git_dir).stdout.decode("utf-8", "replace")
-        return [path for path in done.split("\0") if path]
+    def additions(self, start: str, *folders: str) -> list[tuple[str, str]]:
+        """(path, commit) of every file that the history of `start` (a commit,
+        or `--all`) added below `folders`, oldest first.
+        """
+        arguments = ["log", "--reverse", "--topo-order", "-z", "--format=%x01%H", "--name-only", "--no-renames"]
+        done = run_git([*arguments, "--diff-filter=A", "-m", start, "--", *folders], self.git_dir)
+        found, current = [], ""
+        for part in done.stdout.decode("utf-8", "replace").split("\0"):
+            text = part.lstrip("\n")
+            if text.startswith("\x01"):
+                current = text[1:]
+            elif text:
+                found.append((text, current))
+        return found
 
     def has_merges(self, commit: str) -> bool:
         """Whether the history of `commit` is no single line."""
@@ -180,4 +159,5 @@ def mirror_of(repository: Path) -> Iterator[Mirror]:
             ],
             Path(folder),
         )
-        yield Mirror(target)
+        with Mirror(target) as mirror:
+            yield mirror

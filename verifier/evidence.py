@@ -11,7 +11,8 @@ from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, read_log
 from registry.errors import StudyError, TrapError
-from registry.mirror import Mirror, mirror_of, run_git
+from registry.guarded_git import run_git
+from registry.mirror import Mirror, mirror_of
 from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
 from registry.study import STUDY_FILE, StudySettings, parse_settings
