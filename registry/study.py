@@ -10,49 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from registry.errors import StudyError
-from registry.schema_check import check
-from registry.strict_yaml import load
+from registry.study_settings import STUDY_FILE, StudySettings, parse_settings
 
 if TYPE_CHECKING:
     import git
-
-STUDY_FILE = "study.yaml"
-
-
-@dataclass(frozen=True)
-class StudySettings:
-    """What study.yaml says; field names are its keys."""
-
-    name: str
-    remote: str
-    branch: str
-    witnesses: tuple[str, ...]
-    signing_key: str
-    commit_runs: bool
-
-
-def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
-    """Read study.yaml strictly; raises DraftError or ManyErrors."""
-    document = load(text, name)
-    check(document, "study")
-    fields = {key: value for key, value in document.value.items() if key != "schema"}
-    fields["witnesses"] = tuple(fields["witnesses"])
-    return StudySettings(**fields)
-
-
-def settings_text(settings: StudySettings) -> str:
-    """study.yaml for these settings."""
-    witnesses = ", ".join(settings.witnesses)
-    return (
-        "# A trap study. What an auditor trusts never comes from this file.\n"
-        "schema: trap-study-1\n"
-        f"name: {settings.name}\n"
-        f"remote: {settings.remote}\n"
-        f"branch: {settings.branch}\n"
-        f"witnesses: [{witnesses}]\n"
-        f'signing_key: "{settings.signing_key}"\n'
-        f"commit_runs: {str(settings.commit_runs).lower()}\n"
-    )
 
 
 @dataclass(frozen=True)

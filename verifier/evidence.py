@@ -15,7 +15,7 @@ from registry.guarded_git import run_git
 from registry.mirror import Mirror, mirror_of
 from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
-from registry.study import STUDY_FILE, StudySettings, parse_settings
+from registry.study_settings import STUDY_FILE, StudySettings, parse_settings
 from registry.tags import TagObject, parse_tag, parse_tag_name
 from registry.witness.local import ARCHIVE, live_log, parse_log
 from registry.witness.rows import PushRow, rows_of

@@ -13,7 +13,7 @@ import git
 
 from registry.errors import StudyError
 from registry.ssh_signature import default_key_path, ensure_key, public_text
-from registry.study import STUDY_FILE, StudySettings, settings_text
+from registry.study_settings import STUDY_FILE, StudySettings, settings_text
 from registry.witness.local import create_remote
 
 
