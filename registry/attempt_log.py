@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -138,9 +139,9 @@ def _is_sha256(text: object) -> bool:
     return isinstance(text, str) and bool(_SHA256.fullmatch(text))
 
 
-def read_log(mirror: Mirror, remote: str, witnessed: str | None = None) -> AttemptLog:
+def read_log(mirror: Mirror, remote: str, witnessed: Sequence[str] = ()) -> AttemptLog:
     """The log in a mirror: the local branch, else the remote's; `witnessed` is
-    the last commit of it that a witness saw pushed.
+    the last commits of it that witnesses saw pushed.
     """
     refs = mirror.refs()
     names = (f"refs/heads/{BRANCH}", f"refs/remotes/{remote}/{BRANCH}")
@@ -148,20 +149,24 @@ def read_log(mirror: Mirror, remote: str, witnessed: str | None = None) -> Attem
     if not tips:
         return AttemptLog(())
     # A branch that was not pulled is stale, not rewritten, where the other has it all.
-    whole = [tip for tip in tips if witnessed is None or tip == witnessed or mirror.is_ancestor(witnessed, tip)]
+    whole = [tip for tip in tips if all(_holds(mirror, tip, commit) for commit in witnessed)]
     return _read(mirror, (whole or tips)[0], witnessed)
 
 
-def _read(mirror: Mirror, commit: str, witnessed: str | None) -> AttemptLog:
+def _holds(mirror: Mirror, tip: str, commit: str) -> bool:
+    return tip == commit or mirror.is_ancestor(commit, tip) is True
+
+
+def _read(mirror: Mirror, commit: str, witnessed: Sequence[str]) -> AttemptLog:
     problems = [
         f"{path} was changed after it was pushed (commit {c[:12]}, {status})"
         for c, status, path in mirror.changes(commit)
     ]
-    if witnessed not in (None, commit) and mirror.is_ancestor(str(witnessed), commit) is not True:
-        short = str(witnessed)[:12]
-        problems.append(
-            f"the log does not hold what the witness saw pushed (commit {short}); if only behind: git fetch"
-        )
+    problems += [
+        f"the log does not hold what the witness saw pushed (commit {seen[:12]}); if only behind: git fetch"
+        for seen in witnessed
+        if not _holds(mirror, commit, seen)
+    ]
     paths = mirror.list_files(commit, FOLDER)
     added = mirror.additions(commit, FOLDER)
     if mirror.has_merges(commit) or [path for path, _ in added if path in set(paths)] != paths:
@@ -190,7 +195,7 @@ def append(repository: git.Repo, remote: str, kind: str, records: list[AttemptRe
     from registry.publish import push, write_commit
 
     for attempt in range(PUSH_TRIES):
-        tip = _remote_tip(repository, remote)
+        tip = remote_tip(repository, remote)
         number = _next_number(repository, tip)
         path = f"{FOLDER}/{number:06d}-{kind}.jsonl"
         commit = write_commit(repository, tip, {path: encode(records)}, f"{kind} records {number}")
@@ -204,7 +209,8 @@ def append(repository: git.Repo, remote: str, kind: str, records: list[AttemptRe
         return
 
 
-def _remote_tip(repository: git.Repo, remote: str) -> str | None:
+def remote_tip(repository: git.Repo, remote: str) -> str | None:
+    """The log's last commit on the remote, fetched; None where there is none."""
     listed = str(repository.git.ls_remote(remote, f"refs/heads/{BRANCH}")).split()
     if not listed:
         return None

@@ -124,6 +124,22 @@ class Mirror:
                 found.append((text, current))
         return found
 
+    def contents(self, folder: str) -> dict[str, frozenset[str]]:
+        """Every file that any commit here ever held below `folder`: path to
+        the ids of its blobs.
+        """
+        arguments = ["log", "--all", "-z", "--format=", "--raw", "--no-abbrev", "-m", "--no-renames"]
+        done = run_git([*arguments, "--", folder], self.git_dir)
+        parts = iter(done.stdout.decode("utf-8", "replace").split("\0"))
+        found: dict[str, set[str]] = {}
+        for part in parts:
+            fields = part.lstrip("\n").split(" ")
+            if part.lstrip("\n").startswith(":") and len(fields) == 5:
+                path = next(parts, "")
+                if set(fields[3]) != {"0"}:
+                    found.setdefault(path, set()).add(fields[3])
+        return {path: frozenset(blobs) for path, blobs in found.items()}
+
     def has_merges(self, commit: str) -> bool:
         """Whether the history of `commit` is no single line."""
         done = run_git(["rev-list", "--min-parents=2", "--max-count=1", commit], self.git_dir)

@@ -16,6 +16,11 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def timestamp_of(unix_s: float) -> str:
+    """The same form for Unix seconds."""
+    return timestamp(datetime.fromtimestamp(unix_s, UTC))
+
+
 def now() -> str:
     """The time by this machine's clock: its owner's word."""
     return timestamp(datetime.now(UTC))

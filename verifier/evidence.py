@@ -6,35 +6,26 @@ folders and are read later, attempt by attempt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, read_log
 from registry.errors import StudyError, TrapError
-from registry.guarded_git import run_git
 from registry.mirror import Mirror, mirror_of
 from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
 from registry.study_settings import STUDY_FILE, StudySettings, parse_settings
 from registry.tags import TagObject, parse_tag, parse_tag_name
-from registry.witness.local import ARCHIVE, live_log, parse_log
-from registry.witness.rows import PushRow, rows_of
+from registry.witness.policy import BUILT_IN, Policy
+from registry.witness.rows import PushRow, in_order, rows_of
+from registry.witness.sightings import PushLog, Sighting, by_weight
+from verifier.draws import Draw, draw_of
+from verifier.push_logs import Ask, Online, push_logs
+from verifier.stamps import stamped_sightings
 
 TAG_PREFIX = "refs/tags/"
 FOLDERS = {"reg": "registrations", "pred": "predictions"}
-
-
-@dataclass(frozen=True)
-class WitnessLog:
-    """The local witness's rows, and what is wrong with them.
-
-    `source` says whose copy was read; `problem` a contradiction between the
-    archived copy and the live log.
-    """
-
-    rows: tuple[PushRow, ...]
-    source: str
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +35,10 @@ class TagEvidence:
     `oid` is None where the tag is gone, `tag` None where it is no annotated
     tag (`problem` says what it is). `frozen` and `at_head` are the bytes of
     the tagged file in the tagged commit and at the study's head, read as
-    `registration` or `predictions`.
+    `registration` or `predictions`. `rows` are the tag's rows in logs that
+    have tags; `sightings` what witnesses saw of it, the weightiest first;
+    `unusable` says why evidence that lies there is worth nothing. `contents`
+    counts the different files that any commit ever held under its path.
     """
 
     name: str
@@ -54,10 +48,19 @@ class TagEvidence:
     tag: TagObject | None
     problem: str | None
     frozen: bytes | None
+    contents: int
     at_head: bytes | None
     registration: Registration | None
     predictions: Predictions | None
     rows: tuple[PushRow, ...]
+    sightings: tuple[Sighting, ...] = ()
+    unusable: tuple[str, ...] = ()
+    draw: Draw = field(default_factory=Draw)
+
+    @property
+    def push(self) -> Sighting | None:
+        """The weightiest sighting of its push, if there is one."""
+        return next((sighting for sighting in self.sightings if sighting.pushed), None)
 
 
 @dataclass(frozen=True)
@@ -70,100 +73,117 @@ class StudyEvidence:
     tags: tuple[TagEvidence, ...]
     predictions: tuple[TagEvidence, ...]
     log: AttemptLog
-    witness: WitnessLog
+    logs: tuple[PushLog, ...]
+    policy: Policy
+
+    @property
+    def witness_source(self) -> str:
+        """Whose copies of push logs were read."""
+        return ", ".join(f"{log.witness}: {log.source}" for log in self.logs) or "none"
 
 
-def gather(root: Path) -> StudyEvidence:
-    """Read a study's repository through a mirror; StudyError where none is."""
+def gather(root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours: Path | None = None) -> StudyEvidence:
+    """Read a study's repository through a mirror; StudyError where none is.
+
+    `ask` asks witnesses now, `hours` is a folder of GH Archive
+    hours that the auditor fetched.
+    """
     with mirror_of(root) as mirror:
         head = mirror.head()
         text = mirror.blob(head, STUDY_FILE) if head else None
         if head is None or text is None:
             raise StudyError("the repository's head holds no study.yaml", where=str(root), remedy="commit study.yaml")
         settings = parse_settings(text)
-        witness = _witness_log(mirror, head, root, settings.remote)
+        online = ask(settings, policy) if ask else Online()
+        logs = push_logs(mirror, head, root, settings, policy, online, hours)
+        reader = _Reader(mirror, head, tuple(logs), policy)
         return StudyEvidence(
             root=root,
             settings=settings,
             head=head,
-            tags=tuple(_tags(mirror, head, witness, "reg")),
-            predictions=tuple(_tags(mirror, head, witness, "pred")),
-            log=read_log(mirror, settings.remote, _last_pushed(witness)),
-            witness=witness,
+            tags=tuple(reader.tags("reg")),
+            predictions=tuple(reader.tags("pred")),
+            log=read_log(mirror, settings.remote, _last_pushed(logs)),
+            logs=tuple(logs),
+            policy=policy,
         )
 
 
-def _witness_log(mirror: Mirror, head: str, root: Path, remote: str) -> WitnessLog:
-    archived = mirror.blob(head, ARCHIVE)
-    url = run_git(["config", "--local", "--get", f"remote.{remote}.url"], root, check=False).stdout
-    try:
-        live = live_log(url.decode("utf-8", "replace").strip()) if url else None
-        rows = parse_log(live if live is not None else archived or b"", ARCHIVE)
-    except TrapError as error:
-        return WitnessLog((), "unreadable", f"{error.where}: {error.what}")
-    if live is None:
-        return WitnessLog(tuple(rows), "none" if archived is None else "archived by the author")
-    problem = None
-    if archived is not None and not live.startswith(archived):
-        problem = "the archived push log is not the beginning of the witness's own: one of them was rewritten"
-    return WitnessLog(tuple(rows), "the author's machine", problem)
+def _last_pushed(logs: Sequence[PushLog]) -> list[str]:
+    """The last commit of the attempts log that each witness saw pushed."""
+    last = (rows_of(in_order(log.rows), f"refs/heads/{BRANCH}")[-1:] for log in logs)
+    return [row.after for rows in last for row in rows if not row.deletion]
 
 
-def _last_pushed(witness: WitnessLog) -> str | None:
-    """The last commit of the attempts log that the witness saw pushed."""
-    rows = rows_of(witness.rows, f"refs/heads/{BRANCH}")
-    return rows[-1].after if rows and not rows[-1].deletion else None
+class _Reader:
+    """Reads the tags of one mirror."""
 
+    def __init__(self, mirror: Mirror, head: str, logs: tuple[PushLog, ...], policy: Policy) -> None:
+        self._mirror = mirror
+        self._head = head
+        self._logs = logs
+        self._policy = policy
+        self._refs = mirror.refs()
+        self._contents: dict[str, frozenset[str]] = {}
 
-def _tags(mirror: Mirror, head: str, witness: WitnessLog, kind: str) -> list[TagEvidence]:
-    """Every tag of a kind that the refs, the witness or the head's files name."""
-    refs, folder = mirror.refs(), FOLDERS[kind]
-    names = {ref.removeprefix(TAG_PREFIX) for ref in refs if ref.startswith(TAG_PREFIX)}
-    names |= {row.ref.removeprefix(TAG_PREFIX) for row in witness.rows if row.ref.startswith(TAG_PREFIX)}
-    for path in mirror.list_files(head, folder):
-        identity, _, version = path.removeprefix(f"{folder}/").removesuffix(".json").rpartition(".v")
-        names.add(f"{kind}/{identity}/v{version}")
-    found = sorted((*parsed, name) for name in names if (parsed := parse_tag_name(name, kind)))
-    return [
-        _tag(mirror, refs.get(TAG_PREFIX + name, (None, "missing")), head, identity, version, name, witness)
-        for identity, version, name in found
-    ]
+    def tags(self, kind: str) -> list[TagEvidence]:
+        """Every tag of a kind that the refs, a witness or the files of any
+        commit name.
+        """
+        folder = FOLDERS[kind]
+        names = {ref.removeprefix(TAG_PREFIX) for ref in self._refs if ref.startswith(TAG_PREFIX)}
+        rows = (row for log in self._logs for row in log.rows)
+        names |= {row.ref.removeprefix(TAG_PREFIX) for row in rows if row.ref.startswith(TAG_PREFIX)}
+        self._contents |= self._mirror.contents(folder)
+        for path in self._contents:
+            identity, _, version = path.removeprefix(f"{folder}/").removesuffix(".json").rpartition(".v")
+            names.add(f"{kind}/{identity}/v{version}")
+        found = sorted((*parsed, name) for name in names if (parsed := parse_tag_name(name, kind)))
+        return [self._tag(identity, version, name) for identity, version, name in found]
 
+    def _tag(self, identity: str, version: int, name: str) -> TagEvidence:
+        path = f"{FOLDERS[name.partition('/')[0]]}/{identity}.v{version}.json"
+        ref = self._refs.get(TAG_PREFIX + name, (None, "missing"))
+        tag, problem = _tag_object(self._mirror, *ref)
+        frozen = self._mirror.blob(tag.commit, path) if tag else None
+        registration, predictions = None, None
+        if frozen is not None:
+            try:
+                if name.startswith("reg/"):
+                    registration = read_registration(frozen, path)
+                else:
+                    predictions = read_predictions(frozen, path)
+            except TrapError as error:
+                problem = error.diagnostics()
+        sightings, unusable = self._sightings(name, ref[0], tag, frozen)
+        return TagEvidence(
+            name=name,
+            id=identity,
+            version=version,
+            oid=ref[0],
+            tag=tag,
+            problem=problem,
+            frozen=frozen,
+            contents=len(self._contents.get(path, ())),
+            at_head=self._mirror.blob(self._head, path),
+            registration=registration,
+            predictions=predictions,
+            rows=tuple(row for log in self._logs for row in rows_of(log.rows, TAG_PREFIX + name)),
+            sightings=sightings,
+            unusable=unusable,
+            draw=draw_of(registration, self._logs, self._file, self._policy) if registration else Draw(),
+        )
 
-def _tag(
-    mirror: Mirror,
-    ref: tuple[str | None, str],
-    head: str,
-    identity: str,
-    version: int,
-    name: str,
-    witness: WitnessLog,
-) -> TagEvidence:
-    path = f"{FOLDERS[name.partition('/')[0]]}/{identity}.v{version}.json"
-    tag, problem = _tag_object(mirror, *ref)
-    frozen = mirror.blob(tag.commit, path) if tag else None
-    registration, predictions = None, None
-    if frozen is not None:
-        try:
-            if name.startswith("reg/"):
-                registration = read_registration(frozen, path)
-            else:
-                predictions = read_predictions(frozen, path)
-        except TrapError as error:
-            problem = error.diagnostics()
-    return TagEvidence(
-        name=name,
-        id=identity,
-        version=version,
-        oid=ref[0],
-        tag=tag,
-        problem=problem,
-        frozen=frozen,
-        at_head=mirror.blob(head, path),
-        registration=registration,
-        predictions=predictions,
-        rows=tuple(rows_of(witness.rows, TAG_PREFIX + name)),
-    )
+    def _file(self, path: str) -> bytes | None:
+        return self._mirror.blob(self._head, path)
+
+    def _sightings(
+        self, name: str, oid: str | None, tag: TagObject | None, frozen: bytes | None
+    ) -> tuple[tuple[Sighting, ...], tuple[str, ...]]:
+        commit = tag.commit if tag else None
+        found = [log.sighting(row) for log in self._logs for row in log.of_tag(name, oid, commit)[:1]]
+        stamps, unusable = stamped_sightings(name, frozen, self._file, self._policy)
+        return tuple(by_weight([*found, *stamps])), tuple(unusable)
 
 
 def _tag_object(mirror: Mirror, oid: str | None, kind: str) -> tuple[TagObject | None, str | None]:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 
-from registry.attempt_log import AttemptRecord
 from registry.predictions import Values
 from registry.registration import Registration
-from registry.timestamps import moment
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
 from verifier.predictors import computed
-from verifier.registration_checks import check_push, check_signature, check_tag, check_unchanged
+from verifier.registration_checks import check_signature, check_tag, check_unchanged
 from verifier.report import Proof
-from verifier.status import derive_status
+from verifier.status import Status
+from verifier.witness_checks import check_before_runs, check_push
 
 MODEL_TOLERANCE = 1e-9
 """Model F's sums may differ in their last bits between machines."""
@@ -27,23 +26,21 @@ MODEL_TOLERANCE = 1e-9
 def prove_predictions(
     tag: TagEvidence,
     evidence: StudyEvidence,
-    trusted_keys: tuple[str, ...],
     registered: Proof | None,
     again: Values | None,
 ) -> Proof:
     """The proof of one prediction tag; `registered` is its registration's
     proof, `again` the values of an evaluation made now.
     """
-    starts = _first_start(registered)
-    pushed = tag.rows[0] if tag.rows else None
+    before = check_before_runs(tag, evidence)
     checks = [
         check_tag(tag),
-        check_signature(tag, evidence.settings.signing_key, trusted_keys),
+        check_signature(tag, evidence.settings.signing_key, evidence.policy.signing_keys),
         _check_frozen(tag),
         check_unchanged(tag),
-        check_push(tag, evidence.witness),
+        check_push(tag, evidence.logs),
         _check_registration(tag, registered),
-        check_before_runs(pushed.timestamp if pushed else None, starts),
+        before,
         _check_again(tag, again),
     ]
     return Proof(
@@ -51,15 +48,22 @@ def prove_predictions(
         kind="predictions",
         registration=registered.registration if registered else None,
         check=group(tag.name, checks, "every check holds"),
-        status=derive_status(pushed_at=pushed.timestamp if pushed else None, first_run_at=starts, independent=False),
-        push=pushed,
+        status=_status(tag, registered, before),
+        sightings=list(tag.sightings),
         beacon=registered.beacon if registered else None,
     )
 
 
-def _first_start(registered: Proof | None) -> str | None:
-    starts = [r.time for r in registered.attempts if r.event == "start"] if registered else []
-    return min(starts, key=moment, default=None)
+def _status(tag: TagEvidence, registered: Proof | None, before: Check) -> Status:
+    """The registration's own status, unless the predictions came too late."""
+    if before.outcome is Outcome.REFUTED:
+        return Status("retrospective", before.reason, "retrospective")
+    if before.outcome is Outcome.UNPROVABLE or registered is None:
+        return Status("registered", before.reason, "registered")
+    if registered.status.name == "pre-registered" and not (tag.push and tag.push.independent):
+        attainable = "pre-registered" if tag.push and tag.push.confirmable else "registered"
+        return Status("registered", "no witness of your policy saw the predictions pushed", attainable)
+    return registered.status
 
 
 def _check_frozen(tag: TagEvidence) -> Check:
@@ -83,16 +87,6 @@ def _check_registration(tag: TagEvidence, registered: Proof | None) -> Check:
     if tag.predictions.registration_digest != registration.digest:
         return refuted(name, "the predictions are of another registration digest")
     return proven(name, f"predictions of {registration.tag}")
-
-
-def check_before_runs(pushed_at: str | None, first_start: str | None) -> Check:
-    """A witness saw the predictions pushed before the first start record."""
-    name = "before_any_run"
-    if pushed_at is None:
-        return unprovable(name, "no witness saw the predictions pushed")
-    if first_start is not None and moment(first_start) <= moment(pushed_at):
-        return refuted(name, f"a run was started {first_start}, the predictions were pushed {pushed_at}")
-    return proven(name, f"pushed {pushed_at}, before any run was started")
 
 
 def _check_again(tag: TagEvidence, again: Values | None) -> Check:
@@ -128,12 +122,9 @@ def check_predicted(registration: Registration, frozen: Values) -> Check:
     return proven(name, f"{len(frozen)} predicted values are tagged; they have a proof of their own")
 
 
-def in_time(evidence: StudyEvidence, tag: TagEvidence, attempts: list[AttemptRecord]) -> bool:
+def in_time(evidence: StudyEvidence, tag: TagEvidence) -> bool:
     """Whether the predictions were pushed before any run: else no verdict may
     rest on them.
     """
     own = [other for other in evidence.predictions if (other.id, other.version) == (tag.id, tag.version)]
-    rows = [row for other in own for row in other.rows[:1]]
-    starts = [record.time for record in attempts if record.event == "start"]
-    pushed_at = rows[0].timestamp if rows else None
-    return check_before_runs(pushed_at, min(starts, key=moment, default=None)).outcome is Outcome.PROVEN
+    return all(check_before_runs(other, evidence).outcome is Outcome.PROVEN for other in own)

@@ -11,13 +11,14 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from registry.attempt_log import BRANCH, AttemptLog, AttemptRecord
+from registry.attempt_log import AttemptLog, AttemptRecord
 from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.predictions import Values
 from registry.registration import Registration
 from registry.rule import Decision
 from registry.timestamps import moment
+from registry.witness.policy import Policy
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
@@ -25,11 +26,8 @@ from verifier.plan_source_checks import check_plan_from
 from verifier.prediction_proof import check_predicted, frozen_predictions, in_time
 from verifier.reexecution import Rerun
 from verifier.registration_checks import (
-    beacon_of,
-    check_beacon,
     check_cell,
     check_frozen,
-    check_push,
     check_readings,
     check_signature,
     check_supersedes,
@@ -39,8 +37,9 @@ from verifier.registration_checks import (
 from verifier.report import Proof
 from verifier.run_report import RunReport, release_of, report_run
 from verifier.scores import score
-from verifier.status import derive_status
+from verifier.status import Order, derive_status
 from verifier.verdict import overall_verdict, rate_verdicts, run_verdicts
+from verifier.witness_checks import check_beacon, check_independent, check_log, check_push
 
 
 def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
@@ -62,20 +61,19 @@ def prove_registration(
     tag: TagEvidence,
     evidence: StudyEvidence,
     runs: Path,
-    trusted_keys: tuple[str, ...],
     earlier: dict[str, Proof],
     executions: Rerun,
     places: dict[tuple[str, RunId], int],
 ) -> Proof:
     """The proof of one registration; `earlier` holds those that it quotes."""
-    beacon = beacon_of(tag, evidence.witness)
+    beacon = tag.draw.value
     checks = [
         check_tag(tag),
-        check_signature(tag, evidence.settings.signing_key, trusted_keys),
+        check_signature(tag, evidence.settings.signing_key, evidence.policy.signing_keys),
         check_frozen(tag),
         check_unchanged(tag),
-        check_push(tag, evidence.witness),
-        check_beacon(tag, beacon),
+        check_push(tag, evidence.logs),
+        check_beacon(tag.registration, tag.draw, tag),
     ]
     records = records_by_run(evidence.log, tag)
     proof = Proof(
@@ -83,9 +81,9 @@ def prove_registration(
         registration=tag.registration,
         check=checks[0],
         beacon=beacon,
-        push=tag.rows[0] if tag.rows else None,
+        sightings=list(tag.sightings),
         attempts=[r for rows in records.values() for r in rows],
-        status=derive_status(pushed_at=None, first_run_at=None, independent=False),
+        status=derive_status((), Order(by_beacon=True, trusted=False, round_at=None, first_run_at=None)),
     )
     if tag.registration is not None:
         readings = check_readings(tag.registration)
@@ -95,25 +93,34 @@ def prove_registration(
             check_supersedes(tag.registration, evidence.tags),
             check_calibration(tag.registration, earlier),
             check_plan_from(tag.registration, earlier),
-            _check_log(evidence, tag),
+            check_log(evidence, tag),
         ]
         if drawable(tag.registration, beacon):
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places)
             frozen = frozen_predictions(evidence, tag)
             checks += [*_run_checks(proof.runs), check_predicted(tag.registration, frozen)]
-            usable = frozen if in_time(evidence, tag, proof.attempts) else {}
+            usable = frozen if in_time(evidence, tag) else {}
             _judge(proof, tag.registration, frozen, usable, readings.outcome is Outcome.PROVEN)
         else:
             proof.runs = [RunReport(run, "missing") for run in tag.registration.draft.design.run_ids()]
-    proof.check = group(tag.name, checks, "every check holds")
     starts = [r.time for r in proof.attempts if r.event == "start"]
     starts += [run.started_at for run in proof.runs if run.started_at]
-    proof.status = derive_status(
-        pushed_at=proof.push.timestamp if proof.push else None,
-        first_run_at=min(starts, key=moment, default=None),
-        independent=False,
-    )
+    proof.status = derive_status(tag.sightings, order_of(tag, starts, evidence.policy))
+    checks.insert(5, check_independent(tag, proof.status, proof.claim))
+    proof.check = group(tag.name, checks, "every check holds")
     return proof
+
+
+def order_of(tag: TagEvidence, starts: list[str], policy: Policy) -> Order:
+    """By what a registration's tag precedes its runs, which began at `starts`."""
+    registration = tag.registration
+    return Order(
+        by_beacon=registration is None or registration.waits_for_beacon,
+        trusted=tag.draw.trusted,
+        round_at=tag.draw.out_at,
+        first_run_at=min(starts, key=moment, default=None),
+        allowance_s=policy.run_clock_allowance_s,
+    )
 
 
 def _run_reports(
@@ -150,23 +157,6 @@ def _run_reports(
         )
         for run in design.run_ids()
     ]
-
-
-def _check_log(evidence: StudyEvidence, tag: TagEvidence) -> Check:
-    name, log = "attempts_log", evidence.log
-    for row in evidence.witness.rows:
-        if row.ref == f"refs/heads/{BRANCH}" and row.activity_type in ("force_push", "branch_deletion"):
-            return refuted(name, f"the log's branch was rewritten ({row.activity_type}) at {row.timestamp}")
-    if log.problems:
-        return refuted(name, log.problems[0])
-    assert tag.registration is not None
-    known = set(tag.registration.draft.design.run_ids())
-    for record in log.of(tag.id, tag.version):
-        if record.digest != tag.registration.digest:
-            return refuted(name, f"a record of {record.run.path} names another registration digest")
-        if record.run not in known:
-            return refuted(name, f"a record of {record.run.path}, which is not a registered run")
-    return proven(name, "append-only, and all its records are of registered runs")
 
 
 def _run_checks(reports: list[RunReport]) -> list[Check]:

@@ -4,13 +4,11 @@
 2. Its SSH signature holds, by a key that the policy or the study names.
 3. The registration blob in that commit has the digest that the tag states.
 4. The file at the study's head is that blob still.
-5. A witness saw the tag pushed, and saw one object only.
-6. The beacon came after that push.
-7. The verifier computes readings as the registration froze them.
-8. A cell with a name of the paper's has that cell's constants.
-9. It supersedes the version before it, by digest.
+5. The verifier computes readings as the registration froze them.
+6. A cell with a name of the paper's has that cell's constants.
+7. It supersedes the version before it, by digest.
 
-Each is a pure function of evidence already read.
+What rests on witnesses is in `witness_checks`. Each is a pure function of evidence already read.
 """
 
 from __future__ import annotations
@@ -19,13 +17,11 @@ from dataclasses import replace
 
 from artifacts.records import RECORDS_VERSION
 from modelf.cells import CELLS
-from registry.beacon import BeaconValue
 from registry.reading_catalogue import READINGS_VERSION
 from registry.registration import Registration
 from registry.ssh_signature import SignatureRejected, verify
-from registry.witness.local import CHAIN, LocalBeacon
 from verifier.check import Check, proven, refuted, unprovable
-from verifier.evidence import TagEvidence, WitnessLog
+from verifier.evidence import TagEvidence
 from verifier.golden import golden_digest
 
 
@@ -87,6 +83,8 @@ def check_unchanged(evidence: TagEvidence) -> Check:
         return refuted(name, f"the {_noun(evidence)} was removed at the study's head")
     if evidence.at_head != evidence.frozen:
         return refuted(name, f"the {_noun(evidence)} at the study's head differs from the tagged one")
+    if evidence.contents > 1:
+        return refuted(name, f"{evidence.contents} different files were committed as {evidence.name}")
     return proven(name, "the file at the head is the tagged one")
 
 
@@ -94,51 +92,8 @@ def _noun(evidence: TagEvidence) -> str:
     return "registration" if evidence.name.startswith("reg/") else "prediction file"
 
 
-def check_push(evidence: TagEvidence, witness: WitnessLog) -> Check:
-    """Check 5. Two objects seen for one tag are a contradiction."""
-    name = "push_witnessed"
-    if witness.problem:
-        return refuted(name, witness.problem)
-    if not evidence.rows:
-        return unprovable(name, "no witness saw this tag pushed")
-    objects = {row.after for row in evidence.rows}
-    if len(objects) > 1:
-        moves = [row for row in evidence.rows if row.after != evidence.rows[0].after]
-        word = "deleted" if moves[0].deletion else "moved to another object"
-        return refuted(
-            name, f"the tag was {word} at {moves[0].timestamp}, after its push at {evidence.rows[0].timestamp}"
-        )
-    if evidence.oid is not None and evidence.oid not in objects:
-        return refuted(name, "the tag in the repository is not the object that the witness saw pushed")
-    return proven(name, f"pushed {evidence.rows[0].timestamp}, by the clock of the local witness")
-
-
-def beacon_of(evidence: TagEvidence, witness: WitnessLog) -> BeaconValue | None:
-    """The beacon value of a registration, None where there is none yet."""
-    registration = evidence.registration
-    if registration is None or registration.beacon.chain != CHAIN:
-        return None
-    return LocalBeacon(witness.rows).value(registration.beacon, registration.tag)
-
-
-def check_beacon(evidence: TagEvidence, beacon: BeaconValue | None) -> Check:
-    """Check 6. With literal seeds, or plans of another, there is nothing to wait for."""
-    name = "drawn_after_push"
-    registration = evidence.registration
-    if registration is None:
-        return unprovable(name, "there is no registration")
-    if registration.plan_source:
-        words = f"the plans of {registration.plan_source.tag}, older than this: the order rests on run clocks"
-        return unprovable(name, words, needed=False)
-    if not registration.waits_for_beacon:
-        return unprovable(name, "literal seeds: the order rests on run clocks", needed=False)
-    if beacon is None:
-        return unprovable(name, f"no {registration.beacon.chain} beacon value is known: not drawn yet")
-    return proven(name, f"random bytes drawn at the tag's first push, by the local witness ({beacon.source})")
-
-
 def check_readings(registration: Registration) -> Check:
-    """Check 7. Another version of the readings decides nothing."""
+    """Check 5. Another version of the readings decides nothing."""
     name = "readings_version"
     if registration.readings_version != READINGS_VERSION:
         return unprovable(
@@ -152,7 +107,7 @@ def check_readings(registration: Registration) -> Check:
 
 
 def check_cell(registration: Registration) -> Check:
-    """Check 8. A name of the paper's with other constants misleads its reader."""
+    """Check 6. A name of the paper's with other constants misleads its reader."""
     name, cell = "cell", registration.cell
     known = CELLS.get(cell.name)
     if known and replace(known, constants=()) != replace(cell, constants=()):
@@ -161,7 +116,7 @@ def check_cell(registration: Registration) -> Check:
 
 
 def check_supersedes(registration: Registration, tags: tuple[TagEvidence, ...]) -> Check:
-    """Check 9. So an earlier version cannot be passed over in silence."""
+    """Check 7. So an earlier version cannot be passed over in silence."""
     name = "supersedes"
     earlier = [tag for tag in tags if tag.id == registration.id and tag.version < registration.version]
     before = max(earlier, key=lambda tag: tag.version, default=None)

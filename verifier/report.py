@@ -11,7 +11,7 @@ from typing import Any
 from registry.attempt_log import AttemptRecord
 from registry.beacon import BeaconValue
 from registry.registration import Registration
-from registry.witness.rows import PushRow
+from registry.witness.sightings import Sighting
 from verifier.check import Check, Outcome
 from verifier.run_report import RunReport
 from verifier.scores import Score
@@ -30,7 +30,7 @@ class Proof:
     registration: Registration | None
     check: Check
     status: Status
-    push: PushRow | None
+    sightings: list[Sighting]
     beacon: BeaconValue | None
     kind: str = "registration"
     runs: list[RunReport] = field(default_factory=list)
@@ -38,6 +38,11 @@ class Proof:
     verdict: OverallVerdict = field(default_factory=lambda: OverallVerdict(None, "NOT DECIDABLE"))
     scores: list[Score] = field(default_factory=list)
     attempts: list[AttemptRecord] = field(default_factory=list)
+
+    @property
+    def push(self) -> Sighting | None:
+        """The weightiest sighting of the tag's push, if there is one."""
+        return next((sighting for sighting in self.sightings if sighting.pushed), None)
 
     @property
     def claim(self) -> str:
@@ -126,6 +131,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
         "claim_too_strong": proof.claim_too_strong,
         "verdict": to_json(proof.verdict),
         "push": to_json(proof.push),
+        "sightings": to_json(proof.sightings),
         "beacon": to_json(proof.beacon),
         "check": to_json(proof.check),
         "rates": to_json(proof.rates),

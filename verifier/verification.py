@@ -16,7 +16,6 @@ from verifier.prediction_proof import prove_predictions
 from verifier.predictors import evaluate, simulated_runs
 from verifier.proof import drawable, prove_registration, records_by_run
 from verifier.reexecution import Job, Rerun, rerun
-from verifier.registration_checks import beacon_of
 from verifier.report import Proof, StudyReport
 from verifier.run_report import deciding, frames_of, read
 from verifier.verdict import Readings
@@ -24,9 +23,7 @@ from verifier.verdict import Readings
 Places = dict[tuple[str, RunId], int]
 
 
-def verify_study(
-    evidence: StudyEvidence, runs: Path, only: str | None = None, trusted_keys: tuple[str, ...] = ()
-) -> StudyReport:
+def verify_study(evidence: StudyEvidence, runs: Path, only: str | None = None) -> StudyReport:
     """Verify every registration of a study, or `only` one id and what it
     quotes. `runs` is the folder of run files.
     """
@@ -36,17 +33,17 @@ def verify_study(
     proofs: dict[str, Proof] = {}
     with rerun(jobs) as executions:
         for tag in tags:
-            proofs[tag.name] = prove_registration(tag, evidence, runs, trusted_keys, proofs, executions, places)
+            proofs[tag.name] = prove_registration(tag, evidence, runs, proofs, executions, places)
         for tag in predictions:
             registered = next((t for t in tags if (t.id, t.version) == (tag.id, tag.version)), None)
-            again = _evaluate_again(registered, evidence, executions, places)
+            again = _evaluate_again(registered, executions, places)
             proof = proofs.get(registered.name) if registered else None
-            proofs[tag.name] = prove_predictions(tag, evidence, trusted_keys, proof, again)
+            proofs[tag.name] = prove_predictions(tag, evidence, proof, again)
     return StudyReport(
         study=evidence.settings.name,
         head=evidence.head,
         proofs=[proofs[tag.name] for tag in sorted((*tags, *predictions), key=lambda t: (t.id, t.version, t.name))],
-        witness_source=evidence.witness.source,
+        witness_source=evidence.witness_source,
         log_problems=(*evidence.log.problems, *_orphans(evidence)),
         exploratory=_exploratory(runs),
     )
@@ -88,7 +85,7 @@ def _jobs(
     jobs: list[Job] = []
     places: Places = {}
     for tag in tags:
-        beacon = beacon_of(tag, evidence.witness)
+        beacon = tag.draw.value
         if tag.registration is None or tag.frozen is None or not drawable(tag.registration, beacon):
             continue
         known = set(tag.registration.draft.design.run_ids())
@@ -102,11 +99,9 @@ def _jobs(
     return jobs, places
 
 
-def _evaluate_again(
-    tag: TagEvidence | None, evidence: StudyEvidence, executions: Rerun, places: Places
-) -> Values | None:
+def _evaluate_again(tag: TagEvidence | None, executions: Rerun, places: Places) -> Values | None:
     """The registration's predictors, evaluated now; None where they cannot be."""
-    if tag is None or tag.registration is None or not drawable(tag.registration, beacon_of(tag, evidence.witness)):
+    if tag is None or tag.registration is None or not drawable(tag.registration, tag.draw.value):
         return None
     registration = tag.registration
 
@@ -117,7 +112,7 @@ def _evaluate_again(
         return read(frames_of(tables), registration, run)
 
     try:
-        return evaluate(registration, beacon_of(tag, evidence.witness), simulated)
+        return evaluate(registration, tag.draw.value, simulated)
     except (TrapError, ArithmeticError, ValueError):
         return None
 

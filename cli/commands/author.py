@@ -23,9 +23,11 @@ def register(
     from cli.render.progress import Console
     from cli.workflows.register import register as register_file
     from registry.study import open_study
+    from registry.witness.policy_file import load_policy
 
+    study = open_study(Path())
     with Console() as console:
-        outcome = register_file(open_study(Path()), file, console, wait=not no_wait)
+        outcome = register_file(study, file, load_policy(study=study.root), console, wait=not no_wait)
     if outcome.drawn:
         print(f"next: trapkit run {outcome.registered.registration.id}")
     else:
@@ -67,11 +69,13 @@ def draw(identity: Identity) -> None:
     from cli.workflows.draw import draw as draw_plans
     from cli.workflows.registered import latest
     from registry.study import open_repository, open_study
+    from registry.witness.policy_file import load_policy
 
     study = open_study(Path())
+    policy = load_policy(study=study.root)
     repository = open_repository(study)
     with Console() as console:
-        draw_plans(study, repository, latest(repository, identity), console)
+        draw_plans(study, repository, latest(repository, identity), policy, console)
 
 
 def predict(identity: Identity) -> None:
@@ -86,11 +90,13 @@ def predict(identity: Identity) -> None:
     from cli.workflows.predict import predict as predict_plans
     from cli.workflows.registered import latest
     from registry.study import open_repository, open_study
+    from registry.witness.policy_file import load_policy
 
     study = open_study(Path())
+    policy = load_policy(study=study.root)
     repository = open_repository(study)
     with Console() as console:
-        predict_plans(study, repository, latest(repository, identity), console)
+        predict_plans(study, repository, latest(repository, identity), policy, console)
     print(f"next: trapkit run {identity}")
 
 
@@ -115,6 +121,7 @@ def run(
     from cli.workflows.registered import latest
     from cli.workflows.run import Selection, run_registration
     from registry.study import open_repository, open_study
+    from registry.witness.policy_file import load_policy
 
     study = open_study(Path())
     selection = Selection(seed, arm, rate)
@@ -126,7 +133,8 @@ def run(
             print(f"{len(folders)} exploratory runs (simulated), never evidence: {study.runs / 'exploratory'}")
             return
         repository = open_repository(study)
-        outcome = run_registration(study, repository, latest(repository, identity), console, selection)
+        policy = load_policy(study=study.root)
+        outcome = run_registration(study, repository, latest(repository, identity), policy, console, selection)
     print(f"{outcome.ran} runs made now (simulated), {outcome.complete} of {outcome.asked} complete")
     for failure in outcome.failures:
         print(f"  failed: {failure}")

@@ -9,7 +9,6 @@ from cli.render.table import table
 from registry.errors import RegistrationError
 from registry.plain_text import plain
 from verifier.evidence import StudyEvidence, TagEvidence
-from verifier.registration_checks import beacon_of
 from verifier.run_report import deciding, state_without_result
 
 
@@ -30,13 +29,13 @@ def _tag_text(evidence: StudyEvidence, tag: TagEvidence, runs: Path) -> str:
     if tag.registration is None:
         return f"{tag.name}: {plain(tag.problem or 'unreadable')}"
     registration = tag.registration
-    pushed = f"pushed {tag.rows[0].timestamp}" if tag.rows else "not seen pushed by a witness"
+    pushed = f"pushed {tag.push.time}" if tag.push else "not seen pushed by a witness"
     if registration.plan_source:
         drawn = f"plans of {registration.plan_source.tag}"
     elif not registration.waits_for_beacon:
         drawn = "literal seeds"
     else:
-        drawn = "drawn" if beacon_of(tag, evidence.witness) else "not drawn"
+        drawn = "drawn" if tag.draw.value else "not drawn"
     records = evidence.log.of(tag.id, tag.version)
     states = {}
     for run in registration.draft.design.run_ids():

@@ -30,7 +30,7 @@ _MAX_LISTED = 12
 
 def verification_text(report: StudyReport) -> str:
     """The whole report; its last line is the proof count."""
-    parts = [f"study {plain(report.study)} at {report.head[:12]}; push log: {report.witness_source}"]
+    parts = [f"study {plain(report.study)} at {report.head[:12]}; push log: {plain(report.witness_source)}"]
     parts += [proof_text(proof) for proof in report.proofs] or ["nothing is registered yet: trapkit register FILE"]
     parts += [f"attempts log REFUTED: {plain(problem)}" for problem in report.log_problems]
     if report.exploratory:
@@ -48,7 +48,8 @@ def proof_text(proof: Proof) -> str:
     lines.append(f"  claim {proof.claim} · status {proof.status.name}: {proof.status.reason}")
     if proof.push:
         drawn = f", beacon {proof.beacon.signature[:12]}… after it" if proof.beacon else ""
-        lines.append(f"  pushed {proof.push.timestamp} by the local witness's clock{drawn}")
+        seen = f"by the clock of the {proof.push.witness}, {proof.push.source}"
+        lines.append(f"  pushed {proof.push.time} {plain(seen)}{drawn}")
     if any(run.simulated for run in proof.runs):
         lines.append("  SIMULATED: these runs are a simulator's, not a GPU's")
     if any(run.readings for run in proof.runs):

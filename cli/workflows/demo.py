@@ -18,6 +18,7 @@ from cli.workflows.run import run_registration
 from registry.errors import StudyError
 from registry.publish import publish
 from registry.study import open_repository, open_study
+from registry.witness.policy_file import built_in
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,11 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
     init_study(root, local_remote=True, commit_runs=True)
     study = open_study(root)
     reporter.say("trapkit register rules/e2.yaml")
-    register(study, root / "rules" / "e2.yaml", reporter)
+    policy = built_in()
+    register(study, root / "rules" / "e2.yaml", policy, reporter)
     repository = open_repository(study)
     reporter.say("trapkit run e2")
-    run_registration(study, repository, latest(repository, "e2"), reporter)
+    run_registration(study, repository, latest(repository, "e2"), policy, reporter)
     reporter.say("trapkit ledger, trapkit verify")
     paths, report = write_ledger(root)
     files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in paths}

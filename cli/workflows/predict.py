@@ -5,7 +5,9 @@ from __future__ import annotations
 import git
 
 from cli.workflows.attempts import records_of
-from cli.workflows.registered import Registered, archive_witness, check_pushed, drawn_value
+from cli.workflows.beacons import drawn_value
+from cli.workflows.receipts import archive_receipts, pushed_tag
+from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.rehearse import read_cached
 from cli.workflows.reporter import Reporter
 from cli.workflows.tagging import FrozenFile, push_frozen
@@ -17,6 +19,7 @@ from registry.plan import make_plan
 from registry.predictions import file_of, freeze_predictions, tag_of
 from registry.registration import Registration
 from registry.study import Study
+from registry.witness.policy import Policy
 from runners.local_queue import run_all
 from runners.run_one import check_can_run
 from runners.simulated.run import simulate
@@ -30,7 +33,7 @@ def is_predicted(repository: git.Repo, registration: Registration) -> bool:
     return bool(repository.git.for_each_ref(f"refs/tags/{tag_of(registration)}"))
 
 
-def predict(study: Study, repository: git.Repo, registered: Registered, reporter: Reporter) -> bool:
+def predict(study: Study, repository: git.Repo, registered: Registered, policy: Policy, reporter: Reporter) -> bool:
     """Freeze a registration's predictions; False where they stand already.
 
     RegistrationError where it has none to compute, is not pushed and drawn,
@@ -53,19 +56,19 @@ def predict(study: Study, repository: git.Repo, registered: Registered, reporter
             where=registration.tag,
             remedy="what comes now would be no prediction; register a new version",
         )
-    beacon = drawn_value(study, repository, registration) if registration.waits_for_beacon else None
+    beacon = drawn_value(study, repository, registration, policy, reporter) if registration.waits_for_beacon else None
     readings = _simulate(registered, beacon, reporter)
     values = evaluate(registration, beacon, readings.__getitem__)
     data = freeze_predictions(registration, values)
     title = f"predictions of {registration.tag}"
     again = f"trapkit predict {registration.id}"
-    push_frozen(
-        study,
-        repository,
-        FrozenFile(file_of(registration), data, sha256_hex(data), tag_of(registration), title, again),
+    tag = tag_of(registration)
+    tag_object = push_frozen(
+        study, repository, FrozenFile(file_of(registration), data, sha256_hex(data), tag, title, again)
     )
-    archive_witness(repository, study)
-    reporter.say(f"froze {len(values)} predicted values under {tag_of(registration)}, tagged, signed and pushed")
+    commit = repository.git.rev_parse(f"{tag_object}^{{commit}}")
+    archive_receipts(study, repository, pushed_tag(tag, commit, study.settings.branch, data), policy, reporter)
+    reporter.say(f"froze {len(values)} predicted values under {tag}, tagged, signed and pushed")
     return True
 
 

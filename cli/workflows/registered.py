@@ -1,4 +1,4 @@
-"""The author's view of what is registered: tags, files, the remote, the beacon."""
+"""The author's view of what is registered: tags, files, the remote."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import git
 
-from registry.beacon import BeaconValue
 from registry.errors import RegistrationError
 from registry.plain_text import without_credentials
-from registry.publish import publish
 from registry.registration import Registration, read_registration
 from registry.study import Study
 from registry.tags import parse_tag_name
-from registry.witness.local import ARCHIVE, LocalBeacon, live_log, parse_log
 
 
 @dataclass(frozen=True)
@@ -106,44 +103,6 @@ def check_pushed(repository: git.Repo, study: Study, registered: Registered) -> 
             value=seen,
             remedy="a moved tag proves nothing: register a new version",
         )
-
-
-def archived_log(study: Study) -> bytes:
-    """The witness's log as archived in the study's working tree."""
-    path = study.root / ARCHIVE
-    return path.read_bytes() if path.is_file() else b""
-
-
-def archive_witness(repository: git.Repo, study: Study) -> bool:
-    """Archive the local witness's log beside the evidence, committed and
-    pushed; whether there was anything new.
-    """
-    live = live_log(remote_url(repository, study))
-    if live is None or live == archived_log(study):
-        return False
-    publish(repository, study.settings.remote, {ARCHIVE: live}, "Archive the witness's push log", "trapkit draw")
-    return True
-
-
-def drawn_value(study: Study, repository: git.Repo, registration: Registration) -> BeaconValue:
-    """The registration's beacon value, from the archived log or, where that
-    has none yet, from the witness's own, archived now. RegistrationError where
-    none has been drawn.
-    """
-    value = _value_in(archived_log(study), registration)
-    if value is None and archive_witness(repository, study):
-        value = _value_in(archived_log(study), registration)
-    if value is None:
-        raise RegistrationError(
-            "the witness has drawn no beacon for this registration",
-            where=registration.tag,
-            remedy="is the remote the one that trapkit init --local-remote made? its hook needs python3 on PATH",
-        )
-    return value
-
-
-def _value_in(log: bytes, registration: Registration) -> BeaconValue | None:
-    return LocalBeacon(parse_log(log, ARCHIVE)).value(registration.beacon, registration.tag)
 
 
 def version_of(repository: git.Repo, identity: str, version: int | None) -> Registered:

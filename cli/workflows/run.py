@@ -14,16 +14,19 @@ import git
 
 from artifacts.attempt import attempt_folder, is_complete
 from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
+from cli.workflows.beacons import drawn_value
 from cli.workflows.predict import is_predicted, predict
-from cli.workflows.registered import Registered, archive_witness, check_pushed, drawn_value
+from cli.workflows.receipts import Pushed, archive_receipts
+from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.reporter import Reporter
-from registry.attempt_log import AttemptRecord, append
+from registry.attempt_log import BRANCH, AttemptRecord, append, remote_tip
 from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.errors import RegistrationError, StudyError
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
+from registry.witness.policy import Policy
 from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute
 from verifier.predictors import computed
@@ -70,7 +73,12 @@ class RunOutcome:
 
 
 def run_registration(
-    study: Study, repository: git.Repo, registered: Registered, reporter: Reporter, selection: Selection | None = None
+    study: Study,
+    repository: git.Repo,
+    registered: Registered,
+    policy: Policy,
+    reporter: Reporter,
+    selection: Selection | None = None,
 ) -> RunOutcome:
     """Run what is missing of a registration that is tagged, pushed and drawn."""
     registration = registered.registration
@@ -78,21 +86,32 @@ def run_registration(
     check_can_run(registration)
     check_pushed(repository, study, registered)
     with _only_one(study):
-        beacon = drawn_value(study, repository, registration) if registration.waits_for_beacon else None
+        waits = registration.waits_for_beacon
+        beacon = drawn_value(study, repository, registration, policy, reporter) if waits else None
         records = records_of(repository, study, registration)
         settle_earlier(study, repository, registration, records, reporter)
         records = records_of(repository, study, registration)
         if computed(registration) and not any(records.values()) and not is_predicted(repository, registration):
-            predict(study, repository, registered, reporter)
+            predict(study, repository, registered, policy, reporter)
         missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
         failures: tuple[str, ...] = ()
         if missing:
             failures = _run_batch(study, repository, registered, beacon, missing, records, reporter)
             _publish_runs(study, repository, registration)
-            archive_witness(repository, study)
+        _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
         complete = sum(any(r.event == "complete" for r in records[run]) for run in runs)
     return RunOutcome(len(runs), len(missing), complete, failures)
+
+
+def _archive_attempts(
+    study: Study, repository: git.Repo, registration: Registration, policy: Policy, reporter: Reporter
+) -> None:
+    """Archive what witnesses say of the attempts log's last push."""
+    tip = remote_tip(repository, study.settings.remote)
+    if tip:
+        name = f"attempts-{registration.folder}-{tip[:12]}"
+        archive_receipts(study, repository, Pushed(name, tip, BRANCH), policy, reporter)
 
 
 @contextmanager

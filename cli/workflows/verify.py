@@ -4,24 +4,41 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cli.workflows.online import ask_witnesses, fetch_hours
 from registry.errors import RecordError, RegistrationError
 from registry.study import find_root
+from registry.witness.policy import Policy
+from registry.witness.policy_file import load_policy
 from verifier.evidence import StudyEvidence, gather
 from verifier.report import StudyReport
 from verifier.verification import verify_study
 
 
-def verify(start: Path, only: str | None = None, runs: Path | None = None) -> tuple[StudyReport, StudyEvidence]:
+def verify(
+    start: Path,
+    only: str | None = None,
+    runs: Path | None = None,
+    *,
+    policy: Policy | None = None,
+    online: bool = False,
+    hours: Path | None = None,
+) -> tuple[StudyReport, StudyEvidence]:
     """Verify a study, or one registration of it and what it quotes.
 
-    `runs` is the folder of run files; by default the study's own.
+    `runs` is the folder of run files; by default the study's own. `policy` is
+    the auditor's, by default what `load_policy` finds. With `online` the
+    witnesses are asked again; `hours` is a folder for GH Archive's hours.
     """
     root = find_root(start)
     if runs is not None and not runs.is_dir():
         raise RecordError(
             "no such folder of run files", where=str(runs), remedy="--runs DIR: the folder with <id>.v<N>/"
         )
-    evidence = gather(root)
+    trusted = policy or load_policy(study=root)
+    evidence = gather(root, trusted, ask_witnesses if online else None, hours)
+    if online and hours:
+        fetch_hours(evidence, hours)
+        evidence = gather(root, trusted, ask_witnesses, hours)
     known = sorted({tag.id for tag in evidence.tags})
     if only is not None and only not in known:
         raise RegistrationError(

@@ -21,10 +21,11 @@ Graph = Mapping[str, tuple[str, ...]]
 class Sighting:
     """That a witness had seen something by a time.
 
-    `kind` is push, timestamp, status, release or archive. `time` is the
+    `kind` is push, status (a commit status), timestamp or release. `time` is the
     latest moment, RFC 3339 in UTC, at which it had been seen. `source` says
     how the word came here; `independent` whether the auditor's policy trusts
-    it and the author could not have written it.
+    it and the author could not have written it. A copy is `confirmable` where
+    its witness is one that the policy would believe if it were asked.
     """
 
     witness: str
@@ -33,11 +34,12 @@ class Sighting:
     source: str
     independent: bool
     seen: str
+    confirmable: bool = False
 
     @property
     def pushed(self) -> bool:
         """Whether it shows a push, not only that the bytes existed."""
-        return self.kind in ("push", "archive")
+        return self.kind in ("push", "status")
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class PushLog:
     `problem` is a contradiction that refutes it. `first` maps each commit in
     the repository to the first row that held it; `unseen` are rows whose
     commits the repository lacks. `sees_tags` tells logs with tag rows from
-    logs of branches.
+    logs of branches; `draws` is the beacon chain that its rows draw, if any.
     """
 
     witness: str
@@ -55,20 +57,22 @@ class PushLog:
     source: str
     independent: bool
     sees_tags: bool
+    confirmable: bool = False
+    draws: str | None = None
     problem: str | None = None
     first: Mapping[str, PushRow] = field(default_factory=dict)
     unseen: tuple[PushRow, ...] = ()
 
-    def of_tag(self, name: str, commit: str | None) -> list[PushRow]:
-        """The rows that show a tag's push, first of all the earliest."""
+    def of_tag(self, name: str, oid: str | None, commit: str | None) -> list[PushRow]:
+        """The rows that show the push of this very tag, the earliest first."""
         if self.sees_tags:
-            return rows_of(self.rows, f"refs/tags/{name}")
+            return [row for row in rows_of(self.rows, f"refs/tags/{name}") if row.after == oid]
         row = self.first.get(commit or "")
         return [row] if row else []
 
     def sighting(self, row: PushRow) -> Sighting:
         """A row of this log as a sighting."""
-        return Sighting(self.witness, "push", row.timestamp, self.source, self.independent, row.after)
+        return Sighting(self.witness, "push", row.timestamp, self.source, self.independent, row.after, self.confirmable)
 
 
 def first_rows(rows: Iterable[PushRow], graph: Graph) -> tuple[dict[str, PushRow], tuple[PushRow, ...]]:

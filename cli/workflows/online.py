@@ -1,0 +1,61 @@
+"""Asking witnesses again, for an auditor who does not take an archive's word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from cli.workflows.github import github_client
+from registry.errors import TrapError
+from registry.study_settings import StudySettings
+from registry.timestamps import moment
+from registry.witness.policy import Policy
+from verifier.evidence import StudyEvidence
+from verifier.push_logs import Online, ServedLog
+
+
+def ask_witnesses(settings: StudySettings, policy: Policy) -> Online:
+    """What GitHub and the witness server answer now, where the policy trusts
+    them; else why they were not asked or did not answer.
+    """
+    online = Online(asked=True)
+    if settings.github:
+        online = _ask_github(online, settings, policy)
+    if settings.server and settings.server.url in {server.url for server in policy.witness_servers}:
+        online = replace(online, server=_ask_server(settings))
+    return online
+
+
+def _ask_github(online: Online, settings: StudySettings, policy: Policy) -> Online:
+    try:
+        client = github_client(settings, policy)
+        number = client.repository_id()
+        rows = client.activity()
+    except TrapError as error:
+        return replace(online, github=error.what)
+    return replace(
+        online, github=tuple(rows), github_repository_id=number, contains=client.contains, statuses=client.statuses
+    )
+
+
+def _ask_server(settings: StudySettings) -> ServedLog | str:
+    from registry.witness.served import fetch_log
+
+    assert settings.server is not None
+    try:
+        return ServedLog(*fetch_log(settings.server.url, settings.server.repository))
+    except TrapError as error:
+        return error.what
+
+
+def fetch_hours(evidence: StudyEvidence, folder: Path) -> None:
+    """Download the GH Archive hours of every push that a tag rests on.
+
+    Each is tens of megabytes; hours that lie in the folder are kept.
+    """
+    from registry.witness.gh_archive import fetch_hour, hour_name
+
+    times = [tag.push.time for tag in (*evidence.tags, *evidence.predictions) if tag.push]
+    for name in sorted({hour_name(moment(time)) for time in times}):
+        if not (folder / name).is_file():
+            fetch_hour(evidence.policy.gh_archive, name, folder)
