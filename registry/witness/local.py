@@ -6,24 +6,32 @@ author could recreate it. Its rows have the fields of GitHub's activity log.
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from registry.beacon import Beacon, BeaconPromise, BeaconValue
-from registry.canonical import load_json
 from registry.errors import WitnessError
-from registry.timestamps import parse_timestamp
+from registry.witness.checkpoint import chain_name
+from registry.witness.log import LOG_NAME, MAX_LOG_BYTES, parse_log
 from registry.witness.rows import PushRow, rows_of
 
+__all__ = [
+    "ARCHIVE",
+    "CHAIN",
+    "SERVER_ARCHIVE",
+    "LocalBeacon",
+    "ServerBeacon",
+    "create_remote",
+    "live_log",
+    "parse_log",
+]
+
 CHAIN = "local-witness"
-LOG_NAME = "push-log.jsonl"
 ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
-MAX_LOG_BYTES = 33_554_432
+SERVER_ARCHIVE = f"evidence/witness/server/{LOG_NAME}"
 _HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
-_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def create_remote(path: Path) -> None:
@@ -53,44 +61,38 @@ def live_log(url: str) -> bytes | None:
         return None
     if path.stat().st_size > MAX_LOG_BYTES:
         raise WitnessError("the push log is too large", where=str(path))
-    return path.read_bytes()
-
-
-def parse_log(data: bytes, name: str) -> list[PushRow]:
-    """The rows of a push log; WitnessError for a malformed or unordered one."""
-    rows = []
-    for number, line in enumerate(data.splitlines(), 1):
-        where = f"{name}, line {number}"
-        value = load_json(line, where)
-        try:
-            row = PushRow(**value)
-        except TypeError as error:
-            raise WitnessError(f"not a row of the push log: {error}", where=where) from None
-        texts = (row.timestamp, row.ref, row.before, row.after, row.activity_type)
-        well_formed = row.id == number and all(isinstance(text, str) for text in texts)
-        if not (well_formed and parse_timestamp(row.timestamp) and _OID.fullmatch(row.after)):
-            raise WitnessError("a malformed row of the push log", where=where, value=value.get("id"))
-        if row.beacon is not None and not re.fullmatch(r"[0-9a-f]{64}", str(row.beacon)):
-            raise WitnessError("the beacon is not 32 bytes in hex", where=where)
-        rows.append(row)
-    return rows
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]  # a push may be writing its line just now
 
 
 class LocalBeacon(Beacon):
     """The local witness's beacon, read from its push log."""
 
     chain = CHAIN
+    _source = ARCHIVE
 
     def __init__(self, rows: Sequence[PushRow] = ()) -> None:
         self._rows = rows
 
     def promise(self) -> BeaconPromise:
         """The round to freeze: 0, drawn by the hook at the push."""
-        return BeaconPromise(CHAIN, 0)
+        return BeaconPromise(self.chain, 0)
 
     def value(self, promise: BeaconPromise, tag: str) -> BeaconValue | None:
         """The value drawn for a tag, None while there is none."""
         drawn = [row for row in rows_of(self._rows, f"refs/tags/{tag}") if row.beacon]
         if promise != self.promise() or not drawn:
             return None
-        return BeaconValue(CHAIN, 0, str(drawn[0].beacon), f"{ARCHIVE} row {drawn[0].id}")
+        return BeaconValue(self.chain, 0, str(drawn[0].beacon), f"{self._source} row {drawn[0].id}")
+
+
+class ServerBeacon(LocalBeacon):
+    """A witness server's beacon: the same, under a chain named by its key.
+
+    `source` says where the log was read.
+    """
+
+    def __init__(self, public_key: str, rows: Sequence[PushRow] = (), source: str = SERVER_ARCHIVE) -> None:
+        super().__init__(rows)
+        self.chain = chain_name(public_key)
+        self._source = source
