@@ -1,20 +1,19 @@
 """Public randomness that comes after a registration.
 
 A registration freezes a promise (chain and round); the value appears only
-after its push, and the plans are drawn from it. The local witness and drand
-are beacons of this one form.
+after its push, and the plans are drawn from it. A chain is `local-witness`,
+`witness:<digest of a server's key>` or `drand:<chain hash>`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 
 @dataclass(frozen=True)
 class BeaconPromise:
-    """The beacon round that a registration waits for; round 0 is drawn by the
-    local witness at the push.
+    """The beacon round that a registration waits for; round 0 is drawn by a
+    witness at the push.
     """
 
     chain: str
@@ -29,15 +28,3 @@ class BeaconValue:
     round: int
     signature: str
     source: str
-
-
-class Beacon(Protocol):
-    """A chain of public random values."""
-
-    chain: str
-
-    def promise(self) -> BeaconPromise:
-        """The round that a registration made now waits for."""
-
-    def value(self, promise: BeaconPromise, tag: str) -> BeaconValue | None:
-        """The promised round's value for a tag, None while it is not out."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from registry.witness.drand import parse_round, verify_round
-
 from registry.beacon import BeaconValue
 from registry.errors import TrapError
 from registry.registration import Registration
 from registry.timestamps import timestamp_of
 from registry.witness.archive import beacon_path
-from registry.witness.local import chain_name, drawn_in
+from registry.witness.checkpoint import chain_name
+from registry.witness.drand import parse_round, verify_round
 from registry.witness.policy import DrandChain, Policy
+from registry.witness.rows import drawn_in
 from registry.witness.sightings import PushLog
 
 Read = Callable[[str], bytes | None]
@@ -45,7 +45,7 @@ def draw_of(registration: Registration, logs: Sequence[PushLog], read: Read, pol
         return _drand(registration, read, policy.chain(chain))
     trusted = chain in {chain_name(server.key) for server in policy.witness_servers}
     for log in sorted((log for log in logs if log.draws == chain), key=lambda log: not log.independent):
-        value = drawn_in(log.rows, registration)
+        value = drawn_in(log.rows, registration.beacon, registration.tag)
         if value:
             return Draw(value, trusted=trusted and log.independent)
     return Draw(missing=f"no beacon value of {chain} is known: not drawn yet")

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from registry.witness.checkpoint import read_checkpoint, verify_checkpoint
 from registry.witness.gh_archive import find_pushes
-from registry.witness.github_answers import Status, read_archive
-from registry.witness.log import parse_log
+from registry.witness.github_answers import Status
+from registry.witness.github_archive import read_archive
 
 from registry.errors import TrapError, WitnessError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
 from registry.study_settings import StudySettings
 from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
-from registry.witness.local import CHAIN, chain_name, live_log
+from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
+from registry.witness.local import CHAIN, live_log
+from registry.witness.log import parse_log
 from registry.witness.policy import Policy
 from registry.witness.rows import PushRow
 from registry.witness.sightings import Graph, PushLog, first_rows
@@ -123,10 +124,8 @@ def _signed(
     try:
         rows = parse_log(served.log, SERVER_LOG)
         checkpoint = read_checkpoint(served.checkpoint, SERVER_CHECKPOINT)
-        if checkpoint.repository != repository:
-            raise WitnessError("the checkpoint is of another repository", where=SERVER_CHECKPOINT)
         trusted = [each.key for each in policy.witness_servers]
-        signer = verify_checkpoint(checkpoint, served.log, [key, *trusted])
+        signer = verify_checkpoint(checkpoint, repository, served.log, [key, *trusted])
     except TrapError as error:
         return replace(empty, source="unreadable", problem=problem or f"{error.where or name}: {error.what}")
     covered = replace(empty, rows=tuple(rows[: checkpoint.rows]), draws=chain_name(signer))

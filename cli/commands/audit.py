@@ -7,12 +7,24 @@ from typing import Annotated
 
 import typer
 
+from cli.commands.policy import PolicyFile
+
 Optional = Annotated[str | None, typer.Argument(metavar="ID", help="Only this registration, and what it quotes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Runs = Annotated[Path | None, typer.Option(metavar="DIR", help="Where run files are; default: the study's runs/.")]
 
 
-def verify(identity: Optional = None, as_json: AsJson = False, runs: Runs = None) -> None:
+def verify(
+    identity: Optional = None,
+    as_json: AsJson = False,
+    runs: Runs = None,
+    policy: PolicyFile = None,
+    online: Annotated[bool, typer.Option("--online", help="Ask GitHub and witness servers again.")] = False,
+    gh_archive: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="GH Archive hours of your own; with --online, fetched into DIR."),
+    ] = None,
+) -> None:
     """Recompute every verdict; prove what came first.
 
     Exit 0: all proven. 1: a failure. 3: runs missing, or something
@@ -22,9 +34,12 @@ def verify(identity: Optional = None, as_json: AsJson = False, runs: Runs = None
     """
     from cli.render.verification import verification_text
     from cli.workflows.verify import verify as verify_study
+    from registry.study import find_root
+    from registry.witness.policy_file import load_policy
     from verifier.report import dumps, report_json
 
-    report, _ = verify_study(Path(), identity, runs)
+    trusted = load_policy(policy, find_root(Path()))
+    report, _ = verify_study(Path(), identity, runs, policy=trusted, online=online, hours=gh_archive)
     print(dumps(report_json(report)) if as_json else verification_text(report))
     raise typer.Exit(report.exit_code)
 
@@ -36,10 +51,11 @@ def status(identity: Optional = None) -> None:
     """
     from cli.render.status import status_text
     from registry.study import open_study
+    from registry.witness.policy_file import load_policy
     from verifier.evidence import gather
 
     study = open_study(Path())
-    print(status_text(gather(study.root), study.runs, identity))
+    print(status_text(gather(study.root, load_policy(study=study.root)), study.runs, identity))
 
 
 def ledger(runs: Runs = None) -> None:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 
 import git
-from registry.witness.drand import RoundNotOut, fetch_round, future_round, read_round
-from registry.witness.log import parse_log
 
 from cli.workflows.receipts import archive_receipts
 from cli.workflows.reporter import Reporter
@@ -19,8 +17,12 @@ from registry.study import Study
 from registry.study_settings import StudySettings
 from registry.timestamps import timestamp_of
 from registry.witness.archive import LOCAL_LOG, SERVER_LOG, beacon_path
-from registry.witness.local import CHAIN, chain_name, drawn_in
+from registry.witness.checkpoint import chain_name
+from registry.witness.drand import RoundNotOut, fetch_round, future_round, read_round
+from registry.witness.local import CHAIN
+from registry.witness.log import parse_log
 from registry.witness.policy import QUICKNET, DrandChain, Policy
+from registry.witness.rows import drawn_in
 
 PATIENCE_S = 90.0
 """How long after its time a round is asked for: clocks differ, relays lag."""
@@ -81,7 +83,9 @@ def drawn_value(
 def _logged(study: Study, registration: Registration) -> BeaconValue | None:
     name = LOCAL_LOG if registration.beacon.chain == CHAIN else SERVER_LOG
     path = study.root / name
-    return drawn_in(parse_log(path.read_bytes(), name), registration) if path.is_file() else None
+    if not path.is_file():
+        return None
+    return drawn_in(parse_log(path.read_bytes(), name), registration.beacon, registration.tag)
 
 
 def _drand_value(

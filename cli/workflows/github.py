@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from registry.witness.github import GitHubClient, token_from_environment
 
-from registry.errors import StudyError
+from registry.errors import StudyError, WitnessError
 from registry.study_settings import StudySettings
 from registry.witness.policy import Policy
+
+PATIENCE_S = 60.0
+BETWEEN_S = 3.0
 
 
 def github_client(settings: StudySettings, policy: Policy) -> GitHubClient:
@@ -24,3 +30,20 @@ def github_client(settings: StudySettings, policy: Policy) -> GitHubClient:
             remedy="if you trust it, name it in your policy file: github_apis: [...]",
         )
     return GitHubClient(settings.github.api, settings.github.repository, token_from_environment())
+
+
+def wait_for_row(client: GitHubClient, commit: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Ask until the activity log holds a row with `commit`; only the last
+    answer is kept. WitnessError where it does not within `PATIENCE_S`.
+    """
+    kept, waited_s = len(client.answers), 0.0
+    while True:
+        del client.answers[kept:]
+        if any(row.after == commit for row in client.newest()):
+            return
+        if waited_s >= PATIENCE_S:
+            raise WitnessError(
+                f"GitHub's activity log does not show the push within {PATIENCE_S:.0f} s", where=commit[:12]
+            )
+        sleep(BETWEEN_S)
+        waited_s += BETWEEN_S

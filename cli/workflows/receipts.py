@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import git
-from registry.witness.github_answers import archive_bytes
+from registry.witness.github_archive import archive_bytes
 
-from cli.workflows.github import github_client
+from cli.workflows.github import github_client, wait_for_row
 from cli.workflows.reporter import Reporter
 from registry.canonical import sha256_hex
 from registry.errors import TrapError
@@ -110,7 +110,7 @@ def _github(study: Study, pushed: Pushed, policy: Policy, reporter: Reporter) ->
         return {}
     client = github_client(study.settings, policy)
     number = client.repository_id()
-    client.wait_for(pushed.commit, f"refs/heads/{pushed.branch}")
+    wait_for_row(client, pushed.commit)
     if pushed.tag:
         posted = client.post_status(pushed.commit, STATUS_CONTEXT, f"sha256:{sha256_hex(pushed.data)}")
         if posted is None:

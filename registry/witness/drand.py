@@ -1,6 +1,6 @@
 """drand: public randomness that nobody can know before its time.
 
-Answers are kept as they came, under `archive_path`, and judged again by
+Answers are kept as they came, and judged again by
 whoever verifies: nothing but the chain's key in the policy is trusted, so it
 does not matter who served them.
 """
@@ -10,18 +10,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
-from registry.beacon import Beacon, BeaconPromise, BeaconValue
 from registry.canonical import load_json, sha256_hex
 from registry.errors import CapExceeded, DraftError, TrapError, WitnessError
 from registry.witness import drand_signature, http
 from registry.witness.policy import DrandChain
 
 CAP_BYTES = 65_536
-MARGIN_S = 300.0
 LAST_ROUND = 2**53 - 1
 _NOT_OUT = (404, 425)
 _JSON = ("application/json",)
@@ -39,11 +36,6 @@ def future_round(chain: DrandChain, now_s: float, margin_s: float) -> int:
     """The first round that is out no earlier than `margin_s` after `now_s` (Unix seconds)."""
     after_s = math.ceil(now_s + margin_s) - chain.genesis_s
     return max(1, -(-after_s // chain.period_s) + 1)
-
-
-def archive_path(chain: DrandChain, number: int) -> str:
-    """Where a study keeps the answer for a round, as it came."""
-    return f"evidence/beacon/{chain.chain_hash}/{number}.json"
 
 
 def verify_round(chain: DrandChain, number: int, signature: str) -> None:
@@ -123,43 +115,6 @@ def chain_hash(chain: DrandChain, group_hash: str, beacon_id: str) -> str:
     hashed.update(bytes.fromhex(chain.public_key) + bytes.fromhex(group_hash))
     hashed.update(b"" if beacon_id in ("", "default") else beacon_id.encode("utf-8", "surrogatepass"))
     return hashed.hexdigest()
-
-
-class DrandBeacon(Beacon):
-    """A drand chain as a beacon.
-
-    `read` gives the raw answer for a round (from the archive or the network),
-    None while there is none; `clock` is Unix seconds by this machine.
-    """
-
-    def __init__(
-        self,
-        chain: DrandChain,
-        read: Callable[[int], bytes | None],
-        *,
-        clock: Callable[[], float] = time.time,
-        margin_s: float = MARGIN_S,
-    ) -> None:
-        self.chain = chain.name
-        self._chain = chain
-        self._read = read
-        self._clock = clock
-        self._margin_s = margin_s
-
-    def promise(self) -> BeaconPromise:
-        """The first round at least the margin ahead of now."""
-        return BeaconPromise(self.chain, future_round(self._chain, self._clock(), self._margin_s))
-
-    def value(self, promise: BeaconPromise, tag: str) -> BeaconValue | None:
-        """The promised round's value, verified; None while it is not out."""
-        if promise.chain != self.chain:
-            return None
-        data = self._read(promise.round)
-        if data is None:
-            return None
-        where = archive_path(self._chain, promise.round)
-        signature = read_round(self._chain, promise.round, data, where)
-        return BeaconValue(self.chain, promise.round, signature, where)
 
 
 def _first(chain: DrandChain, path: str, check: Callable[[bytes, str], object], get: Get, what: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from registry.beacon import BeaconPromise, BeaconValue
 from registry.timestamps import moment
 
 
@@ -35,6 +36,16 @@ class PushRow:
 def rows_of(rows: Iterable[PushRow], ref: str) -> list[PushRow]:
     """The rows of one ref, in the order given."""
     return [row for row in rows if row.ref == ref]
+
+
+def drawn_in(rows: Iterable[PushRow], promise: BeaconPromise, tag: str) -> BeaconValue | None:
+    """The value that a witness drew at a tag's first push, by its log; None
+    while there is none.
+    """
+    drawn = [row for row in rows_of(rows, f"refs/tags/{tag}") if row.beacon]
+    if promise.round != 0 or not drawn:
+        return None
+    return BeaconValue(promise.chain, 0, str(drawn[0].beacon), f"row {drawn[0].id} of the push log")
 
 
 def in_order(rows: Iterable[PushRow]) -> Sequence[PushRow]:

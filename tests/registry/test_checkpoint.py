@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from registry.beacon import BeaconPromise
 from registry.canonical import canonical_bytes, load_json
 from registry.errors import WitnessError
 from registry.ssh_signature import public_text, sign
 from registry.witness.checkpoint import chain_name, read_checkpoint, sign_checkpoint, verify_checkpoint
-from registry.witness.local import ServerBeacon
 from registry.witness.log import NO_ROW, parse_log
+from registry.witness.rows import drawn_in
 from tests.support import push_log
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
@@ -118,11 +119,11 @@ def test_another_form_or_signature_is_refused(data: bytes, words: str) -> None:
 
 
 def test_a_server_s_beacon_is_named_by_its_key() -> None:
-    beacon = ServerBeacon(TRUSTED[0], parse_log(LOG, "log"), "the log")
-    promise = beacon.promise()
+    promise = BeaconPromise(chain_name(TRUSTED[0]), 0)
     assert promise.chain == chain_name(public_text(KEY)) != chain_name(public_text(OTHER))
     assert promise.chain.startswith("witness:") and len(promise.chain) == 72
-    value = beacon.value(promise, "reg/e2/v1")
-    assert value is not None and (value.signature, value.source) == ("5" * 64, "the log row 2")
-    assert beacon.value(promise, "reg/e3/v1") is None
-    assert ServerBeacon(public_text(OTHER), parse_log(LOG, "log")).value(promise, "reg/e2/v1") is None
+    rows = parse_log(LOG, "log")
+    value = drawn_in(rows, promise, "reg/e2/v1")
+    assert value is not None and (value.signature, value.source) == ("5" * 64, "row 2 of the push log")
+    assert drawn_in(rows, promise, "reg/e3/v1") is None
+    assert drawn_in(rows, BeaconPromise(promise.chain, 5), "reg/e2/v1") is None

@@ -22,7 +22,6 @@ from registry.registration import Registration
 from runners.simulated.run import simulate
 from verifier.check import Outcome
 from verifier.evidence import StudyEvidence, gather
-from verifier.registration_checks import beacon_of
 from verifier.report import StudyReport
 from verifier.verification import verify_study
 
@@ -47,7 +46,7 @@ class Forge:
     def simulate(self, run: RunId, arm: Arm | None = None, seed: int | None = None) -> Tables:
         """The run's true records, or those of another arm or seed."""
         tag = next(t for t in self.evidence.tags if t.id == "small")
-        key = self.registration.plan_key(run.seed if seed is None else seed, beacon_of(tag, self.evidence.witness))
+        key = self.registration.plan_key(run.seed if seed is None else seed, tag.draw.value)
         return self.simulate_key(run, key, arm)
 
     def simulate_key(self, run: RunId, key: bytes, arm: Arm | None = None) -> Tables:

@@ -144,9 +144,8 @@ def test_a_forged_quotation_is_refuted(taken: Path, tmp_path: Path) -> None:
 
 def _of(evidence: StudyEvidence, identity: str, source: PlanSource) -> PlanSource:
     """A quotation of another registration, true in all but its fitness."""
-    from verifier.registration_checks import beacon_of
 
     tag = next(t for t in evidence.tags if t.id == identity)
-    value = beacon_of(tag, evidence.witness)
+    value = tag.draw.value
     assert value is not None and tag.registration is not None
     return PlanSource(identity, 1, tag.registration.digest, value.chain, value.round, value.signature)
