@@ -59,7 +59,8 @@ def _proof(entry: dict[str, Any]) -> str:
 
 
 def _pushed(entry: dict[str, Any]) -> str:
-    return f"{entry['push']['timestamp']} (local witness)" if entry["push"] else "no witness"
+    push = entry["push"]
+    return f"{push['time']} ({markdown(push['witness'])})" if push else "no witness"
 
 
 def _registration(entry: dict[str, Any]) -> Iterator[str]:
@@ -88,13 +89,15 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"- Predictions computed on the drawn plans. Proof: {_proof(entry)}."
     yield f"- Digest of the registration: {code(entry['digest'])}"
-    if entry["push"]:
-        yield f"- Pushed {entry['push']['timestamp']}, by the clock of the local witness: the author's own machine."
+    for seen in entry["sightings"]:
+        word = "independent" if seen["independent"] else "the author's word"
+        what = "Pushed" if seen["kind"] in ("push", "status") else "Existed by"
+        yield f"- {what} {seen['time']}, by the clock of the {markdown(seen['witness'])} ({word}; {markdown(seen['source'])})."
     if entry["beacon"] and entry.get("seed_binding", "beacon") == "beacon":
         beacon = entry["beacon"]
         yield (
-            f"- Plans drawn from {markdown(beacon['chain'])} round {beacon['round']}, {code(beacon['signature'])}, "
-            "random bytes that came after the push."
+            f"- Plans drawn from {code(beacon['chain'])} round {beacon['round']}, {code(beacon['signature'])}, "
+            "random bytes that no one knew before the push."
         )
     if entry.get("seed_binding") == "literal":
         yield "- Literal seeds: the order of registration and runs rests on run clocks."

@@ -77,7 +77,7 @@ class AttemptLog:
 
     def commits_of_starts(self, registration: str, version: int) -> list[str]:
         """The commits that announced attempts of one registration."""
-        found = zip(self.records, self.commits, strict=True)
+        found = zip(self.records, self.commits, strict=False)
         own = [c for r, c in found if (r.registration, r.version, r.event) == (registration, version, "start")]
         return list(dict.fromkeys(own))
 

@@ -82,11 +82,14 @@ class StudyEvidence:
         return ", ".join(f"{log.witness}: {log.source}" for log in self.logs) or "none"
 
 
-def gather(root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours: Path | None = None) -> StudyEvidence:
+def gather(
+    root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours: Path | None = None, *, live: bool = True
+) -> StudyEvidence:
     """Read a study's repository through a mirror; StudyError where none is.
 
-    `ask` asks witnesses now, `hours` is a folder of GH Archive
-    hours that the auditor fetched.
+    `ask` asks witnesses now, `hours` is a folder of GH Archive hours that the
+    auditor fetched. Without `live` the log of a local witness on this machine
+    is left alone, and only the study's copy is read.
     """
     with mirror_of(root) as mirror:
         head = mirror.head()
@@ -95,7 +98,7 @@ def gather(root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours:
             raise StudyError("the repository's head holds no study.yaml", where=str(root), remedy="commit study.yaml")
         settings = parse_settings(text)
         online = ask(settings, policy) if ask else Online()
-        logs = push_logs(mirror, head, root, settings, policy, online, hours)
+        logs = push_logs(mirror, head, root if live else None, settings, policy, online, hours)
         reader = _Reader(mirror, head, tuple(logs), policy)
         return StudyEvidence(
             root=root,

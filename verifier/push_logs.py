@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from registry.witness.gh_archive import find_pushes
-from registry.witness.github_answers import Status
-from registry.witness.github_archive import read_archive
-
 from registry.errors import TrapError, WitnessError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
 from registry.study_settings import StudySettings
 from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
 from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
+from registry.witness.gh_archive import find_pushes
+from registry.witness.github_answers import Status
+from registry.witness.github_archive import read_archive
 from registry.witness.local import CHAIN, live_log
 from registry.witness.log import parse_log
 from registry.witness.policy import Policy
@@ -57,13 +56,15 @@ Ask = Callable[[StudySettings, Policy], Online]
 def push_logs(
     mirror: Mirror,
     head: str,
-    root: Path,
+    root: Path | None,
     settings: StudySettings,
     policy: Policy,
     online: Online,
     hours: Path | None = None,
 ) -> list[PushLog]:
-    """Every log there is, each judged against the repository's commits."""
+    """Every log there is, each judged against the repository's commits; a
+    local witness's own only where its study's `root` is given.
+    """
     logs = [
         *_local(mirror, head, root, settings),
         *_served(mirror, head, settings, policy, online),
@@ -80,9 +81,10 @@ def against(log: PushLog, graph: Graph) -> PushLog:
     return replace(log, first=first, unseen=unseen)
 
 
-def _local(mirror: Mirror, head: str, root: Path, settings: StudySettings) -> Iterable[PushLog]:
+def _local(mirror: Mirror, head: str, root: Path | None, settings: StudySettings) -> Iterable[PushLog]:
     archived = mirror.blob(head, LOCAL_LOG)
-    url = run_git(["config", "--local", "--get", f"remote.{settings.remote}.url"], root, check=False).stdout
+    key = f"remote.{settings.remote}.url"
+    url = run_git(["config", "--local", "--get", key], root, check=False).stdout if root else b""
     empty = PushLog("local witness", (), "unreadable", independent=False, sees_tags=True, draws=CHAIN)
     try:
         live = live_log(url.decode("utf-8", "replace").strip()) if url else None

@@ -109,7 +109,7 @@ def check_log(evidence: StudyEvidence, tag: TagEvidence) -> Check:
 
 def _unseen(log: AttemptLog, tag: TagEvidence, logs: Sequence[PushLog]) -> str | None:
     """A commit with records of the registration that no witness saw."""
-    own = zip(log.records, log.commits, strict=True)
+    own = zip(log.records, log.commits, strict=False)
     commits = (commit for r, commit in own if (r.registration, r.version) == (tag.id, tag.version))
     return next((commit for commit in commits if not any(commit in pushes.first for pushes in logs)), None)
 

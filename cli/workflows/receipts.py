@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import git
-from registry.witness.github_archive import archive_bytes
 
 from cli.workflows.github import github_client, wait_for_row
 from cli.workflows.reporter import Reporter
@@ -28,6 +27,7 @@ from registry.witness.archive import (
     tag_stem,
     timestamp_path,
 )
+from registry.witness.github_archive import archive_bytes
 from registry.witness.local import live_log
 from registry.witness.policy import Policy
 
@@ -70,9 +70,9 @@ def archive_receipts(
     """
     settings, receipts = study.settings, Receipts()
     if "local" in settings.witnesses:
-        receipts.ask("local witness", lambda: _local(study, repository))
+        receipts.ask("local witness", lambda: _local(study, repository, pushed))
     if "server" in settings.witnesses:
-        receipts.ask("witness server", lambda: _server(study))
+        receipts.ask("witness server", lambda: _server(study, pushed))
     if "github" in settings.witnesses and pushed:
         receipts.ask("GitHub", lambda: _github(study, pushed, policy, reporter))
     if "timestamps" in settings.witnesses and pushed and pushed.tag:
@@ -90,12 +90,25 @@ def _same(path: Path, data: bytes | Path) -> bool:
     return path.is_file() and isinstance(data, bytes) and path.read_bytes() == data
 
 
-def _local(study: Study, repository: git.Repo) -> dict[str, bytes | Path]:
+def _holds(path: Path, pushed: Pushed | None) -> bool:
+    """Whether an archived log has the push already. Archiving is a push, too:
+    without this the log would never stand still.
+    """
+    if pushed is None or not path.is_file():
+        return False
+    return (f'"refs/tags/{pushed.tag}"' if pushed.tag else pushed.commit).encode() in path.read_bytes()
+
+
+def _local(study: Study, repository: git.Repo, pushed: Pushed | None) -> dict[str, bytes | Path]:
+    if _holds(study.root / LOCAL_LOG, pushed):
+        return {}
     live = live_log(next(iter(repository.remote(study.settings.remote).urls)))
     return {} if live is None else {LOCAL_LOG: live}
 
 
-def _server(study: Study) -> dict[str, bytes | Path]:
+def _server(study: Study, pushed: Pushed | None) -> dict[str, bytes | Path]:
+    if _holds(study.root / SERVER_LOG, pushed):
+        return {}
     from registry.witness.served import fetch_log
 
     server = study.settings.server

@@ -22,12 +22,14 @@ def verify(
     policy: Policy | None = None,
     online: bool = False,
     hours: Path | None = None,
+    live: bool = True,
 ) -> tuple[StudyReport, StudyEvidence]:
     """Verify a study, or one registration of it and what it quotes.
 
     `runs` is the folder of run files; by default the study's own. `policy` is
     the auditor's, by default what `load_policy` finds. With `online` the
     witnesses are asked again; `hours` is a folder for GH Archive's hours.
+    Without `live` a local witness's own log is left alone.
     """
     root = find_root(start)
     if runs is not None and not runs.is_dir():
@@ -35,7 +37,7 @@ def verify(
             "no such folder of run files", where=str(runs), remedy="--runs DIR: the folder with <id>.v<N>/"
         )
     trusted = policy or load_policy(study=root)
-    evidence = gather(root, trusted, ask_witnesses if online else None, hours)
+    evidence = gather(root, trusted, ask_witnesses if online else None, hours, live=live)
     if online and hours:
         fetch_hours(evidence, hours)
         evidence = gather(root, trusted, ask_witnesses, hours)

@@ -281,7 +281,7 @@ def test_two_results_of_one_attempt(study: Path) -> None:
 
 def test_a_remote_whose_name_no_file_can_have(study: Path) -> None:
     git(study, "remote", "set-url", "origin", "/" + "a" * 5000)
-    assert gather(study).witness.source == "archived by the author"
+    assert gather(study).witness_source == "local witness: archived by the author"
 
 
 def test_a_ref_with_a_line_separator_in_its_name(study: Path) -> None:

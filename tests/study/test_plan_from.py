@@ -137,7 +137,7 @@ def test_a_forged_quotation_is_refuted(taken: Path, tmp_path: Path) -> None:
     unlike = outcome(forged(evidence, lambda s: _of(evidence, "all-miss-small", s)), runs)
     assert unlike[0] is Outcome.REFUTED and "not for this design" in unlike[1]
     unseen = dataclasses.replace(
-        evidence, tags=tuple(dataclasses.replace(t, rows=()) if t.id == "small" else t for t in evidence.tags)
+        evidence, tags=tuple(dataclasses.replace(t, sightings=()) if t.id == "small" else t for t in evidence.tags)
     )
     assert outcome(unseen, runs)[0] is Outcome.UNPROVABLE
 

@@ -182,12 +182,16 @@ def test_predictions_pushed_after_a_run_are_refuted(predicted: Path, tmp_path: P
     root = copy_study(predicted, tmp_path)
     evidence = gather(root)
     (tag,) = evidence.predictions
-    late = dataclasses.replace(tag.rows[0], timestamp="2099-01-01T00:00:00.000000Z")
-    moved = dataclasses.replace(evidence, predictions=(dataclasses.replace(tag, rows=(late,)),))
+    (log,) = evidence.logs
+    late = [
+        dataclasses.replace(row, timestamp="2099-01-01T00:00:00.000000Z") if row.ref == f"refs/tags/{TAG}" else row
+        for row in log.rows
+    ]
+    moved = dataclasses.replace(evidence, logs=(dataclasses.replace(log, rows=tuple(late)),))
     report = verify_study(moved, root / "runs")
     proof = next(p for p in report.proofs if p.tag == TAG)
     assert report.exit_code == 1
-    assert "a run was started" in proof.check.reason
+    assert "a run was announced" in proof.check.reason
     assert proof.status.name == "retrospective"
     judged = next(p for p in report.proofs if p.tag == "reg/small/v1")
     assert judged.verdict.value is None

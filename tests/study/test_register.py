@@ -110,7 +110,7 @@ def test_a_registration_made_in_another_clone_is_noticed(fresh: Path, tmp_path: 
 def test_no_wait_leaves_drawing_to_draw(fresh: Path) -> None:
     result = command(fresh, "register", RULE, "--no-wait")
     assert "next: trapkit draw all-miss-small" in result.out
-    assert not (fresh / "evidence").exists()
+    assert sorted(p.name for p in (fresh / "evidence").rglob("*") if p.is_file()) == ["push-log.jsonl"]
     drawn = command(fresh, "draw", "all-miss-small")
     assert drawn.code == 0 and "drew the plans" in drawn.text
     assert "already" not in drawn.text
