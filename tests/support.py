@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +143,15 @@ def commit_file(root: Path, path: str, text: str | bytes, message: str = "change
     git(root, "add", "-f", path)
     git(root, "commit", "-q", "-m", message)
     git(root, "push", "-q", "origin", "main")
+
+
+def push_log(rows: Iterable[dict[str, Any]]) -> bytes:
+    """A push log of these rows, numbered and chained as a witness would."""
+    log, previous = b"", "0" * 64
+    for number, row in enumerate(rows, 1):
+        line = json.dumps(row | {"id": number, "previous": previous}, sort_keys=True).encode()
+        log, previous = log + line + b"\n", hashlib.sha256(line).hexdigest()
+    return log
 
 
 def empty_study(folder: Path, *extra: str) -> Path:

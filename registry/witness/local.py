@@ -6,24 +6,21 @@ author could recreate it. Its rows have the fields of GitHub's activity log.
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from registry.beacon import Beacon, BeaconPromise, BeaconValue
-from registry.canonical import load_json
 from registry.errors import WitnessError
-from registry.timestamps import parse_timestamp
+from registry.witness.log import LOG_NAME, MAX_LOG_BYTES, parse_log
 from registry.witness.rows import PushRow, rows_of
 
+__all__ = ["ARCHIVE", "CHAIN", "LOG_NAME", "MAX_LOG_BYTES", "LocalBeacon", "create_remote", "live_log", "parse_log"]
+
 CHAIN = "local-witness"
-LOG_NAME = "push-log.jsonl"
 ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
-MAX_LOG_BYTES = 33_554_432
 _HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
-_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def create_remote(path: Path) -> None:
@@ -53,27 +50,8 @@ def live_log(url: str) -> bytes | None:
         return None
     if path.stat().st_size > MAX_LOG_BYTES:
         raise WitnessError("the push log is too large", where=str(path))
-    return path.read_bytes()
-
-
-def parse_log(data: bytes, name: str) -> list[PushRow]:
-    """The rows of a push log; WitnessError for a malformed or unordered one."""
-    rows = []
-    for number, line in enumerate(data.splitlines(), 1):
-        where = f"{name}, line {number}"
-        value = load_json(line, where)
-        try:
-            row = PushRow(**value)
-        except TypeError as error:
-            raise WitnessError(f"not a row of the push log: {error}", where=where) from None
-        texts = (row.timestamp, row.ref, row.before, row.after, row.activity_type)
-        well_formed = row.id == number and all(isinstance(text, str) for text in texts)
-        if not (well_formed and parse_timestamp(row.timestamp) and _OID.fullmatch(row.after)):
-            raise WitnessError("a malformed row of the push log", where=where, value=value.get("id"))
-        if row.beacon is not None and not re.fullmatch(r"[0-9a-f]{64}", str(row.beacon)):
-            raise WitnessError("the beacon is not 32 bytes in hex", where=where)
-        rows.append(row)
-    return rows
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]  # a push may be writing its line just now
 
 
 class LocalBeacon(Beacon):

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support import command, commit_file, git
+from tests.support import command, commit_file, git, push_log
 
 RUN = "runs/small.v1/BURST/1.35/0/attempt-1"
 
@@ -144,11 +144,20 @@ def test_a_recreated_witness_log(study: Path) -> None:
     git(study, "fetch", "-q")
     log = study.with_name("study-remote.git") / "trap-witness" / "push-log.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    rows[2]["timestamp"] = "2020-01-01T00:00:00.000000Z"
-    log.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+    for row in rows[:3]:
+        row["timestamp"] = "2020-01-01T00:00:00.000000Z"
+    log.write_bytes(push_log(rows))
     result = command(study, "verify")
     assert result.code == 1
     assert "the archived push log is not the beginning of the witness's own" in result.out
+
+
+def test_an_edited_row_breaks_the_witness_log(study: Path) -> None:
+    log = study.with_name("study-remote.git") / "trap-witness" / "push-log.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"branch_creation", b"push", 1))
+    result = command(study, "verify", "--json")
+    assert result.code == 1
+    assert "the push log's chain is broken" in result.out
 
 
 def test_a_shallow_clone_is_refused(study: Path, tmp_path: Path) -> None:
