@@ -1,7 +1,7 @@
-"""Ed25519 keys in OpenSSH form, and SSH signatures of git tags.
+"""Ed25519 keys in OpenSSH form, and SSH signatures of git tags and more.
 
-Format: OpenSSH PROTOCOL.sshsig, namespace `git`, hash SHA-512. git verifies
-what is signed here, and `verify` accepts what `git tag -s` signs.
+Format: OpenSSH PROTOCOL.sshsig, hash SHA-512. In the namespace `git` git
+verifies what is signed here, and `verify` accepts what `git tag -s` signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from registry.errors import StudyError, TrapError
 
 _MAGIC = b"SSHSIG"
-_NAMESPACE = b"git"
+_TAGS = b"git"
 _HASH = b"sha512"
 _ED25519 = b"\0\0\0\x0bssh-ed25519"
 BEGIN = b"-----BEGIN SSH SIGNATURE-----"
@@ -82,14 +82,17 @@ def public_text(key: Ed25519PrivateKey) -> str:
     return "ssh-ed25519 " + base64.b64encode(_public_blob(key.public_key())).decode()
 
 
-def sign(key: Ed25519PrivateKey, message: bytes) -> bytes:
-    """The armored SSH signature of `message`, ending in a newline."""
-    signature = _string(b"ssh-ed25519") + _string(key.sign(_signed_data(message, _HASH)))
+def sign(key: Ed25519PrivateKey, message: bytes, namespace: bytes = _TAGS) -> bytes:
+    """The armored SSH signature of `message`, ending in a newline.
+
+    `namespace` says what is signed, so that no signature serves for another.
+    """
+    signature = _string(b"ssh-ed25519") + _string(key.sign(_signed_data(message, _HASH, namespace)))
     blob = (
         _MAGIC
         + struct.pack(">I", 1)
         + _string(_public_blob(key.public_key()))
-        + _string(_NAMESPACE)
+        + _string(namespace)
         + _string(b"")
         + _string(_HASH)
         + _string(signature)
@@ -99,7 +102,7 @@ def sign(key: Ed25519PrivateKey, message: bytes) -> bytes:
     return b"\n".join([BEGIN, *lines, END]) + b"\n"
 
 
-def verify(armored: bytes, message: bytes) -> str:
+def verify(armored: bytes, message: bytes, namespace: bytes = _TAGS) -> str:
     """Check a signature; returns its public key as `ssh-ed25519 AAAA...`.
 
     Raises SignatureRejected where the form, namespace or signature is wrong.
@@ -110,26 +113,26 @@ def verify(armored: bytes, message: bytes) -> str:
         blob = base64.b64decode(armour[1].replace(b"\n", b"") if armour else b"", validate=True)
         if blob[:10] != _MAGIC + struct.pack(">I", 1):
             raise SignatureRejected("not an SSH signature of version 1")
-        public, namespace, _, hashing, signature = _strings(blob[10:], 5)
+        public, made_for, _, hashing, signature = _strings(blob[10:], 5)
         if not public.startswith(_ED25519) or not signature.startswith(_ED25519):
             raise SignatureRejected("the signature is not Ed25519")
         _, raw = _strings(signature, 2)
         _, key_bytes = _strings(public, 2)
     except (ValueError, struct.error):
         raise SignatureRejected("the SSH signature is malformed") from None
-    if namespace != _NAMESPACE or hashing not in (b"sha256", b"sha512"):
-        raise SignatureRejected("the signature was made for another purpose", value=namespace.decode("latin1"))
+    if made_for != namespace or hashing not in (b"sha256", b"sha512"):
+        raise SignatureRejected("the signature was made for another purpose", value=made_for.decode("latin1"))
     try:
         key = Ed25519PublicKey.from_public_bytes(key_bytes)
-        key.verify(raw, _signed_data(message, hashing))
+        key.verify(raw, _signed_data(message, hashing, namespace))
     except (InvalidSignature, ValueError):
         raise SignatureRejected("the signature does not fit the tag") from None
     return "ssh-ed25519 " + base64.b64encode(public).decode()
 
 
-def _signed_data(message: bytes, hashing: bytes) -> bytes:
+def _signed_data(message: bytes, hashing: bytes, namespace: bytes) -> bytes:
     digest = hashlib.new(hashing.decode(), message).digest()
-    return _MAGIC + _string(_NAMESPACE) + _string(b"") + _string(hashing) + _string(digest)
+    return _MAGIC + _string(namespace) + _string(b"") + _string(hashing) + _string(digest)
 
 
 def _public_blob(key: Ed25519PublicKey) -> bytes:

@@ -13,13 +13,24 @@ from pathlib import Path
 
 from registry.beacon import Beacon, BeaconPromise, BeaconValue
 from registry.errors import WitnessError
+from registry.witness.checkpoint import chain_name
 from registry.witness.log import LOG_NAME, MAX_LOG_BYTES, parse_log
 from registry.witness.rows import PushRow, rows_of
 
-__all__ = ["ARCHIVE", "CHAIN", "LOG_NAME", "MAX_LOG_BYTES", "LocalBeacon", "create_remote", "live_log", "parse_log"]
+__all__ = [
+    "ARCHIVE",
+    "CHAIN",
+    "SERVER_ARCHIVE",
+    "LocalBeacon",
+    "ServerBeacon",
+    "create_remote",
+    "live_log",
+    "parse_log",
+]
 
 CHAIN = "local-witness"
 ARCHIVE = f"evidence/witness/local/{LOG_NAME}"
+SERVER_ARCHIVE = f"evidence/witness/server/{LOG_NAME}"
 _HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
 
 
@@ -58,17 +69,30 @@ class LocalBeacon(Beacon):
     """The local witness's beacon, read from its push log."""
 
     chain = CHAIN
+    _source = ARCHIVE
 
     def __init__(self, rows: Sequence[PushRow] = ()) -> None:
         self._rows = rows
 
     def promise(self) -> BeaconPromise:
         """The round to freeze: 0, drawn by the hook at the push."""
-        return BeaconPromise(CHAIN, 0)
+        return BeaconPromise(self.chain, 0)
 
     def value(self, promise: BeaconPromise, tag: str) -> BeaconValue | None:
         """The value drawn for a tag, None while there is none."""
         drawn = [row for row in rows_of(self._rows, f"refs/tags/{tag}") if row.beacon]
         if promise != self.promise() or not drawn:
             return None
-        return BeaconValue(CHAIN, 0, str(drawn[0].beacon), f"{ARCHIVE} row {drawn[0].id}")
+        return BeaconValue(self.chain, 0, str(drawn[0].beacon), f"{self._source} row {drawn[0].id}")
+
+
+class ServerBeacon(LocalBeacon):
+    """A witness server's beacon: the same, under a chain named by its key.
+
+    `source` says where the log was read.
+    """
+
+    def __init__(self, public_key: str, rows: Sequence[PushRow] = (), source: str = SERVER_ARCHIVE) -> None:
+        super().__init__(rows)
+        self.chain = chain_name(public_key)
+        self._source = source
