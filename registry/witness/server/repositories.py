@@ -26,8 +26,8 @@ from registry.witness.hooks import install_hook
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_RESERVED = {"api", "witness"}
+_OWNER = re.compile(r"(?!(?:api|witness)$)[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_NAME = re.compile(r"(?!.*\.(?:git|lock)?$)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _HOOKS = ("pre-receive", "post-receive")
 _SETTINGS = """\
 [core]
@@ -100,8 +100,10 @@ class WitnessFolder:
         Nothing but a plain folder at the one place of that name is found:
         names cannot leave the folder, and links are not followed.
         """
+        if not (_OWNER.fullmatch(owner) and _NAME.fullmatch(name)):
+            return None
         path = self.repositories / owner / f"{name}.git"
-        if not (allowed_name(owner) and allowed_name(name)) or path.parent.is_symlink() or path.is_symlink():
+        if path.parent.is_symlink() or path.is_symlink():
             return None
         try:
             value = load_json((path / "trap-witness" / "repository.json").read_bytes(), "repository.json")
@@ -148,18 +150,13 @@ def install_hooks(git_dir: Path) -> None:
         install_hook(git_dir, name)
 
 
-def allowed_name(name: str) -> bool:
-    """Whether an owner or a repository can be called so."""
-    return bool(_NAME.fullmatch(name)) and name not in _RESERVED and not name.endswith((".git", ".lock", "."))
-
-
 def split_name(full_name: str) -> tuple[str, str]:
     """Owner and name of `owner/name`; WitnessError for another form."""
     owner, slash, name = full_name.partition("/")
-    if not slash or not allowed_name(owner) or not allowed_name(name):
+    if not (slash and _OWNER.fullmatch(owner) and _NAME.fullmatch(name)):
         raise WitnessError(
             "a repository is named OWNER/NAME",
             value=full_name,
-            remedy="use letters, digits, '.', '_' and '-'; not 'api' or 'witness', not ending in .git",
+            remedy="use letters, digits, _ and -, in the name also dots; not api or witness, and no .git at the end",
         )
     return owner, name
