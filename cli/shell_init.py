@@ -30,6 +30,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "theory",
     "advise",
     "reproduce",
+    "witness",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from registry.witness.gh_archive import find_pushes
+
 from registry.errors import TrapError, WitnessError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
 from registry.study_settings import StudySettings
 from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
 from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
-from registry.witness.gh_archive import find_pushes
 from registry.witness.github_answers import Status
 from registry.witness.github_archive import read_archive
 from registry.witness.local import CHAIN, live_log

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from registry.witness.github import GitHubClient, token_from_environment
-
 from registry.errors import StudyError, WitnessError
 from registry.study_settings import StudySettings
+from registry.witness.github import GitHubClient, token_from_environment
 from registry.witness.policy import Policy
 
 PATIENCE_S = 60.0

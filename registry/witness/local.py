@@ -6,15 +6,13 @@ author could recreate it. Its rows have the fields of GitHub's activity log.
 
 from __future__ import annotations
 
-import stat
-from importlib import resources
 from pathlib import Path
 
 from registry.errors import WitnessError
+from registry.witness.hooks import install_hook
 from registry.witness.log import LOG_NAME, MAX_LOG_BYTES
 
 CHAIN = "local-witness"
-_HOOK = '#!/bin/sh\nexec python3 "$(dirname "$0")/post_receive.py"\n'
 
 
 def create_remote(path: Path) -> None:
@@ -25,13 +23,7 @@ def create_remote(path: Path) -> None:
     with repository.config_writer() as config:
         config.set_value("receive", "advertiseAtomic", "true")
         config.set_value("core", "logAllRefUpdates", "true")
-    hooks = path / "hooks"
-    hooks.mkdir(exist_ok=True)
-    source = resources.files("registry") / "witness" / "post_receive.py"
-    (hooks / "post_receive.py").write_bytes(source.read_bytes())
-    hook = hooks / "post-receive"
-    hook.write_text(_HOOK)
-    hook.chmod(hook.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    install_hook(path, "post-receive")
 
 
 def live_log(url: str) -> bytes | None:

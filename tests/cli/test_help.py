@@ -10,7 +10,19 @@ import typer
 
 from cli.app import app
 
-HEAVY = ("numpy", "pandas", "pyarrow", "git", "jsonschema", "cel", "cryptography", "rich", "yaml")
+HEAVY = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "git",
+    "jsonschema",
+    "cel",
+    "cryptography",
+    "rich",
+    "yaml",
+    "waitress",
+    "requests",
+)
 COMMANDS = sorted(typer.main.get_command(app).commands.items())  # type: ignore[attr-defined]
 
 
