@@ -92,7 +92,8 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
     for seen in entry["sightings"]:
         word = "independent" if seen["independent"] else "the author's word"
         what = "Pushed" if seen["kind"] in ("push", "status") else "Existed by"
-        yield f"- {what} {seen['time']}, by the clock of the {markdown(seen['witness'])} ({word}; {markdown(seen['source'])})."
+        clock = f"by the clock of the {markdown(seen['witness'])}"
+        yield f"- {what} {seen['time']}, {clock} ({word}; {markdown(seen['source'])})."
     if entry["beacon"] and entry.get("seed_binding", "beacon") == "beacon":
         beacon = entry["beacon"]
         yield (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, read_log
+from registry.canonical import sha256_hex
 from registry.errors import StudyError, TrapError
 from registry.mirror import Mirror, mirror_of
 from registry.predictions import Predictions, read_predictions
@@ -21,8 +22,8 @@ from registry.witness.policy import BUILT_IN, Policy
 from registry.witness.rows import PushRow, in_order, rows_of
 from registry.witness.sightings import PushLog, Sighting, by_weight
 from verifier.draws import Draw, draw_of
-from verifier.push_logs import Ask, Online, push_logs
-from verifier.stamps import stamped_sightings
+from verifier.push_logs import Ask, Online, push_logs, status_sightings
+from verifier.stamps import Tagged, signed_sightings
 
 TAG_PREFIX = "refs/tags/"
 FOLDERS = {"reg": "registrations", "pred": "predictions"}
@@ -99,7 +100,7 @@ def gather(
         settings = parse_settings(text)
         online = ask(settings, policy) if ask else Online()
         logs = push_logs(mirror, head, root if live else None, settings, policy, online, hours)
-        reader = _Reader(mirror, head, tuple(logs), policy)
+        reader = _Reader(mirror, head, settings, tuple(logs), policy, online)
         return StudyEvidence(
             root=root,
             settings=settings,
@@ -121,11 +122,21 @@ def _last_pushed(logs: Sequence[PushLog]) -> list[str]:
 class _Reader:
     """Reads the tags of one mirror."""
 
-    def __init__(self, mirror: Mirror, head: str, logs: tuple[PushLog, ...], policy: Policy) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        head: str,
+        settings: StudySettings,
+        logs: tuple[PushLog, ...],
+        policy: Policy,
+        online: Online,
+    ) -> None:
         self._mirror = mirror
         self._head = head
+        self._settings = settings
         self._logs = logs
         self._policy = policy
+        self._statuses = online.statuses
         self._refs = mirror.refs()
         self._contents: dict[str, frozenset[str]] = {}
 
@@ -185,8 +196,13 @@ class _Reader:
     ) -> tuple[tuple[Sighting, ...], tuple[str, ...]]:
         commit = tag.commit if tag else None
         found = [log.sighting(row) for log in self._logs for row in log.of_tag(name, oid, commit)[:1]]
-        stamps, unusable = stamped_sightings(name, frozen, self._file, self._policy)
-        return tuple(by_weight([*found, *stamps])), tuple(unusable)
+        if commit and self._statuses and not any(sighting.independent for sighting in found):
+            found += status_sightings(commit, self._statuses, self._settings)
+        if oid is None or frozen is None:
+            return tuple(by_weight(found)), ()
+        number = self._settings.github.repository_id if self._settings.github else None
+        signed, unusable = signed_sightings(Tagged(name, oid, sha256_hex(frozen)), self._file, self._policy, number)
+        return tuple(by_weight([*found, *signed])), tuple(unusable)
 
 
 def _tag_object(mirror: Mirror, oid: str | None, kind: str) -> tuple[TagObject | None, str | None]:

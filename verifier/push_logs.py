@@ -13,6 +13,7 @@ from registry.errors import TrapError, WitnessError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
 from registry.study_settings import StudySettings
+from registry.timestamps import moment
 from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
 from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
 from registry.witness.github_answers import Status
@@ -21,7 +22,7 @@ from registry.witness.local import CHAIN, live_log
 from registry.witness.log import parse_log
 from registry.witness.policy import Policy
 from registry.witness.rows import PushRow
-from registry.witness.sightings import Graph, PushLog, first_rows
+from registry.witness.sightings import Graph, PushLog, Sighting, first_rows
 
 ARCHIVED = "archived by the author"
 ONLINE = "asked online"
@@ -138,7 +139,7 @@ def _signed(
 
 
 def _github(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, online: Online) -> Iterable[PushLog]:
-    name = f"GitHub ({urlsplit(settings.github.api).netloc})" if settings.github else "GitHub"
+    name = _github_name(settings)
     rows, problem = _archived_rows(mirror, head, settings)
     asked = _asked(name, settings, online)
     if asked:
@@ -160,6 +161,10 @@ def _github(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, 
         )
 
 
+def _github_name(settings: StudySettings) -> str:
+    return f"GitHub ({urlsplit(settings.github.api).netloc})" if settings.github else "GitHub"
+
+
 def _asked(name: str, settings: StudySettings, online: Online) -> PushLog | None:
     """What GitHub answered now; a log without rows where it is worth nothing."""
     if online.github is None:
@@ -172,6 +177,19 @@ def _asked(name: str, settings: StudySettings, online: Online) -> PushLog | None
         words = f"repository {online.github_repository_id} has this name now, the study's is {expected}"
         return replace(nothing, source=words)
     return replace(nothing, rows=online.github, source=ONLINE, independent=True)
+
+
+def status_sightings(
+    commit: str, statuses: Callable[[str], Sequence[Status]], settings: StudySettings
+) -> list[Sighting]:
+    """A commit's earliest status, asked of GitHub now: it had the commit then."""
+    try:
+        times = [status.created_at for status in statuses(commit)]
+    except TrapError:
+        return []
+    name = _github_name(settings)
+    first = min(times, key=moment, default=None)
+    return [Sighting(name, "status", first, f"a commit status, {ONLINE}", True, commit)] if first else []
 
 
 def _archived_rows(mirror: Mirror, head: str, settings: StudySettings) -> tuple[Sequence[PushRow], str | None]:

@@ -17,6 +17,7 @@ def policy_text(policy: Policy) -> str:
         ("drand chains, verified offline", [_chain(policy, n) for n in range(len(policy.drand_chains))]),
         ("witness servers, by their signature", [f"{s.key}  {s.url or ''}".strip() for s in policy.witness_servers]),
         ("timestamp roots (RFC 3161), verified offline", [_root(pem) for pem in policy.timestamp_roots]),
+        ("GitHub's release attestations, verified offline", [_root(pem) for pem in policy.release_signers]),
         ("signing keys of people", policy.signing_keys),
         ("GH Archive, whose hours show presence only", [policy.gh_archive]),
     ]

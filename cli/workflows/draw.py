@@ -49,9 +49,9 @@ def draw(study: Study, repository: git.Repo, registered: Registered, policy: Pol
 
 def collect(study: Study, repository: git.Repo, registered: Registered, policy: Policy, reporter: Reporter) -> None:
     """Archive what witnesses say of a registration's push."""
-    commit = repository.git.rev_parse(f"{registered.tag_object}^{{commit}}")
-    tag, branch = registered.registration.tag, study.settings.branch
-    archive_receipts(study, repository, pushed_tag(tag, commit, branch, registered.data), policy, reporter)
+    tag = registered.registration.tag
+    pushed = pushed_tag(repository, study, tag, registered.tag_object, registered.data)
+    archive_receipts(study, repository, pushed, policy, reporter)
 
 
 def status_of(study: Study, registered: Registered, policy: Policy) -> Status:

@@ -66,8 +66,7 @@ def predict(study: Study, repository: git.Repo, registered: Registered, policy: 
     tag_object = push_frozen(
         study, repository, FrozenFile(file_of(registration), data, sha256_hex(data), tag, title, again)
     )
-    commit = repository.git.rev_parse(f"{tag_object}^{{commit}}")
-    archive_receipts(study, repository, pushed_tag(tag, commit, study.settings.branch, data), policy, reporter)
+    archive_receipts(study, repository, pushed_tag(repository, study, tag, tag_object, data), policy, reporter)
     reporter.say(f"froze {len(values)} predicted values under {tag}, tagged, signed and pushed")
     return True
 

@@ -14,7 +14,7 @@ import git
 
 from cli.workflows.github import github_client, wait_for_row
 from cli.workflows.reporter import Reporter
-from registry.canonical import sha256_hex
+from registry.canonical import canonical_bytes, sha256_hex
 from registry.errors import TrapError
 from registry.plain_text import without_credentials
 from registry.publish import publish
@@ -24,6 +24,7 @@ from registry.witness.archive import (
     SERVER_CHECKPOINT,
     SERVER_LOG,
     github_answers_path,
+    release_path,
     tag_stem,
     timestamp_path,
 )
@@ -37,7 +38,7 @@ STATUS_CONTEXT = "trap/registration"
 @dataclass(frozen=True)
 class Pushed:
     """What was pushed: a name for its receipts, the commit and its branch;
-    for a tag also the tag's name and the bytes of the tagged file.
+    for a tag also its name, its object and the bytes of the tagged file.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Pushed:
     branch: str
     tag: str | None = None
     data: bytes = b""
+    tag_object: str = ""
 
 
 @dataclass
@@ -75,6 +77,8 @@ def archive_receipts(
         receipts.ask("witness server", lambda: _server(study, pushed))
     if "github" in settings.witnesses and pushed:
         receipts.ask("GitHub", lambda: _github(study, pushed, policy, reporter))
+    if "github" in settings.witnesses and pushed and pushed.tag and not receipts.problems:
+        receipts.ask("GitHub", lambda: _release(study, pushed, policy))
     if "timestamps" in settings.witnesses and pushed and pushed.tag:
         for number, url in enumerate(settings.timestamp_authorities, 1):
             receipts.ask(url, lambda n=number, u=url: _stamp(study, pushed, n, u, policy))  # type: ignore[misc]
@@ -132,6 +136,16 @@ def _github(study: Study, pushed: Pushed, policy: Policy, reporter: Reporter) ->
     return {path: answers}
 
 
+def _release(study: Study, pushed: Pushed, policy: Policy) -> dict[str, bytes | Path]:
+    """GitHub's attestation of an immutable release of the tag, if there is one."""
+    assert pushed.tag is not None
+    path = release_path(pushed.tag)
+    if (study.root / path).is_file():
+        return {}
+    bundles = github_client(study.settings, policy).attestations(f"sha1:{pushed.tag_object}")
+    return {path: canonical_bytes(bundles[0])} if bundles else {}
+
+
 def _stamp(study: Study, pushed: Pushed, number: int, url: str, policy: Policy) -> dict[str, bytes | Path]:
     from registry.witness.timestamp_authority import request_token
 
@@ -142,6 +156,7 @@ def _stamp(study: Study, pushed: Pushed, number: int, url: str, policy: Policy) 
     return {path: request_token(url, sha256_hex(pushed.data))}
 
 
-def pushed_tag(tag: str, commit: str, branch: str, data: bytes) -> Pushed:
-    """A registration or prediction tag as pushed."""
-    return Pushed(tag_stem(tag), commit, branch, tag, data)
+def pushed_tag(repository: git.Repo, study: Study, tag: str, tag_object: str, data: bytes) -> Pushed:
+    """A registration or prediction tag as pushed; `data` is the tagged file."""
+    commit = str(repository.git.rev_parse(f"{tag_object}^{{commit}}"))
+    return Pushed(tag_stem(tag), commit, study.settings.branch, tag, data, tag_object)

@@ -12,6 +12,7 @@ SERVER_CHECKPOINT = "evidence/witness/server/checkpoint.json"
 GITHUB_FOLDER = "evidence/witness/github"
 TIMESTAMP_FOLDER = "evidence/timestamps"
 BEACON_FOLDER = "evidence/beacon"
+RELEASE_FOLDER = "evidence/releases"
 
 
 def tag_stem(tag: str) -> str:
@@ -30,6 +31,11 @@ def github_answers_path(name: str) -> str:
 def timestamp_path(tag: str, number: int) -> str:
     """The token of the study's timestamp authority `number`, from 1."""
     return f"{TIMESTAMP_FOLDER}/{tag_stem(tag)}.{number}.tsr"
+
+
+def release_path(tag: str) -> str:
+    """GitHub's attestation of a release of this tag, a sigstore bundle."""
+    return f"{RELEASE_FOLDER}/{tag_stem(tag)}.json"
 
 
 def beacon_path(chain_hash: str, round_number: int) -> str:

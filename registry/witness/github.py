@@ -90,6 +90,11 @@ class GitHubClient:
         rows = collect_rows((parse_activity(page.body, self._where(page)) for page in pages), self._where(pages[0]))
         return self._keep(pages, rows)
 
+    def newest(self) -> list[PushRow]:
+        """The first page of the activity log: the latest hundred rows."""
+        answer = self._one("/activity?per_page=100", (200,))
+        return self._keep([answer], parse_activity(answer.body, self._where(answer)))
+
     def contains(self, commit: str, head: str) -> bool | None:
         """Whether `commit` is `head` or an ancestor of it.
 

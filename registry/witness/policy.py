@@ -50,7 +50,8 @@ class Policy:
     """Everything that an auditor trusts.
 
     `github_apis` are API bases; tokens go to their hosts only.
-    `timestamp_roots` are PEM certificates. `run_clock_allowance_s` is what a
+    `timestamp_roots` are PEM certificates, `release_signers` and
+    `release_timestamps` those of GitHub's release attestations. `run_clock_allowance_s` is what a
     run's clock may differ by where order rests on it.
     """
 
@@ -58,6 +59,8 @@ class Policy:
     drand_chains: tuple[DrandChain, ...]
     witness_servers: tuple[TrustedServer, ...] = ()
     timestamp_roots: tuple[str, ...] = ()
+    release_signers: tuple[str, ...] = ()
+    release_timestamps: tuple[str, ...] = ()
     signing_keys: tuple[str, ...] = ()
     gh_archive: str = "https://data.gharchive.org"
     run_clock_allowance_s: float = 0.0

@@ -9,6 +9,7 @@ from typing import TypeVar
 from registry.errors import StudyError
 from registry.schema_check import check
 from registry.strict_yaml import Document, load
+from registry.witness.github_roots import MAX_BYTES, TrustedRoot, read_trusted_root
 from registry.witness.policy import BUILT_IN, DrandChain, Policy, TrustedServer
 
 POLICY_VARIABLE = "TRAP_POLICY"
@@ -61,6 +62,7 @@ def load_policy(path: Path | None = None, study: Path | None = None) -> Policy:
 
 def _policy(document: Document, path: Path) -> Policy:
     value = document.value
+    github = _github_root(path.parent / value["github_trusted_root"]) if "github_trusted_root" in value else None
     base = built_in() if value.get("built_in", True) else Policy((), (), sources=())
     return Policy(
         github_apis=_joined(base.github_apis, value.get("github_apis", [])),
@@ -70,11 +72,26 @@ def _policy(document: Document, path: Path) -> Policy:
             base.timestamp_roots,
             [_pem(text, path, document.where(("timestamp_roots",))) for text in value.get("timestamp_roots", [])],
         ),
+        release_signers=github.signers if github else base.release_signers,
+        release_timestamps=github.timestamps if github else base.release_timestamps,
         signing_keys=_joined(base.signing_keys, value.get("signing_keys", [])),
         gh_archive=value.get("gh_archive", base.gh_archive),
         run_clock_allowance_s=float(value.get("run_clock_allowance_s", base.run_clock_allowance_s)),
         sources=(*base.sources, str(path)),
     )
+
+
+def _github_root(file: Path) -> TrustedRoot:
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise StudyError("the trusted root is too large", where=str(file))
+        return read_trusted_root(file.read_bytes(), str(file))
+    except OSError as error:
+        raise StudyError(
+            f"GitHub's trusted root cannot be read: {error.strerror}",
+            where=str(file),
+            remedy="gh attestation trusted-root > FILE, beside the policy",
+        ) from None
 
 
 def _chain(entry: dict[str, object]) -> DrandChain:

@@ -181,7 +181,6 @@ def test_predictions_pushed_after_a_run_are_refuted(predicted: Path, tmp_path: P
 
     root = copy_study(predicted, tmp_path)
     evidence = gather(root)
-    (tag,) = evidence.predictions
     (log,) = evidence.logs
     late = [
         dataclasses.replace(row, timestamp="2099-01-01T00:00:00.000000Z") if row.ref == f"refs/tags/{TAG}" else row
