@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from registry.witness.gh_archive import find_pushes
-
 from registry.errors import TrapError, WitnessError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
@@ -16,6 +14,7 @@ from registry.study_settings import StudySettings
 from registry.timestamps import moment
 from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
 from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
+from registry.witness.gh_archive import find_pushes
 from registry.witness.github_answers import Status
 from registry.witness.github_archive import read_archive
 from registry.witness.local import CHAIN, live_log
@@ -218,8 +217,10 @@ def _gh_archive(settings: StudySettings, hours: Path | None) -> Iterable[PushLog
     number = settings.github.repository_id if settings.github else None
     if hours is None or number is None:
         return
-    rows = find_pushes(sorted(hours.glob("*.json.gz")), number)
-    yield PushLog("GH Archive", tuple(rows), "hours of the auditor's own", independent=True, sees_tags=False)
+    found = find_pushes(sorted(hours.glob("*.json.gz")), number)
+    words = [f"{found.skipped} lines skipped"] * bool(found.skipped) + [f"unread: {text}" for text in found.broken]
+    source = "; ".join(("hours of the auditor's own", *words))
+    yield PushLog("GH Archive", found.rows, source, independent=True, sees_tags=False)
 
 
 def _rewritten(copy: str, original: str) -> str:

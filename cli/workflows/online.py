@@ -48,14 +48,20 @@ def _ask_server(settings: StudySettings) -> ServedLog | str:
         return error.what
 
 
-def fetch_hours(evidence: StudyEvidence, folder: Path) -> None:
+def fetch_hours(evidence: StudyEvidence, folder: Path) -> list[str]:
     """Download the GH Archive hours of every push that a tag rests on.
 
-    Each is tens of megabytes; hours that lie in the folder are kept.
+    Each is tens of megabytes; hours that lie in the folder are kept. Returns
+    why hours could not be had: the archive has gaps that are never filled.
     """
     from registry.witness.gh_archive import fetch_hour, hour_name
 
-    times = [tag.push.time for tag in (*evidence.tags, *evidence.predictions) if tag.push]
-    for name in sorted({hour_name(moment(time)) for time in times}):
-        if not (folder / name).is_file():
-            fetch_hour(evidence.policy.gh_archive, name, folder)
+    times = [moment(tag.push.time) for tag in (*evidence.tags, *evidence.predictions) if tag.push]
+    hours = {hour_name(time): time for time in times}
+    problems = []
+    for name in sorted(hours):
+        try:
+            fetch_hour(evidence.policy.gh_archive, hours[name], folder)
+        except TrapError as error:
+            problems.append(f"{name}: {error.what}")
+    return problems

@@ -1,9 +1,9 @@
 """Bounded HTTP with the servers that the auditor's policy names.
 
-https only (http on loopback), no redirects, no compression, no cookies, no
-`.netrc`; every answer has a cap and every call a deadline. Of the
-environment, `HTTPS_PROXY`, `NO_PROXY` and `REQUESTS_CA_BUNDLE` count: they are
-the auditor's own, and a proxy sees a host's name and nothing more.
+https only (http on loopback, and for answers that carry a signature of their
+own), no redirects, no compression, no cookies, no `.netrc`; every answer has a
+cap and every call a deadline. Of the environment, `HTTPS_PROXY`, `HTTP_PROXY`,
+`NO_PROXY` and `REQUESTS_CA_BUNDLE` count: they are the auditor's own.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 Sleep = Callable[[float], object]
 
 
-def host_of(url: str) -> str:
+def host_of(url: str, *, plain_http: bool = False) -> str:
     """`host` or `host:port` of an acceptable URL, lower-case, default port left out.
 
     Raises WitnessError for anything but https, or http on loopback; also for
-    a user name, a space or a backslash in the URL.
+    a user name, a space or a backslash in the URL. `plain_http` takes http
+    everywhere: for answers that carry a signature of their own.
     """
     match = _URL.fullmatch(url)
     scheme, host, port, _ = (part and part.lower() for part in match.groups()) if match else ("", "", "", "")
-    if not match or (scheme == "http" and not _LOOPBACK.fullmatch(host)):
+    if not match or (scheme == "http" and not plain_http and not _LOOPBACK.fullmatch(host)):
         raise WitnessError(
             "not an address that may be asked",
             where=re.sub(r"//[^/]*@", "//", url.partition("?")[0]),
@@ -77,12 +78,13 @@ def post(
     cap_bytes: int = CAP_BYTES,
     types: Collection[str] = (),
     deadline_s: float = DEADLINE_S,
+    plain_http: bool = False,
     sleep: Sleep = time.sleep,
 ) -> bytes:
-    """As `get`, sending `body`, which may be sent again after a 429 or 5xx."""
+    """As `get`, sending `body`, which may be sent again after a 429 or 5xx; `plain_http` as for `host_of`."""
     into = io.BytesIO()
     request = Request("POST", url, cap_bytes, types, body, {"Content-Type": content_type})
-    _fetch(request, into, hosts, deadline_s, sleep)
+    _fetch(request, into, hosts, deadline_s, sleep, plain_http)
     return into.getvalue()
 
 
@@ -99,8 +101,15 @@ def download(
     _fetch(Request("GET", url, cap_bytes), into, hosts, deadline_s, sleep)
 
 
-def _fetch(request: Request, into: BinaryIO, hosts: Collection[str], deadline_s: float, sleep: Sleep) -> None:
-    if host_of(request.url) not in hosts:
+def _fetch(
+    request: Request,
+    into: BinaryIO,
+    hosts: Collection[str],
+    deadline_s: float,
+    sleep: Sleep,
+    plain_http: bool = False,
+) -> None:
+    if host_of(request.url, plain_http=plain_http) not in hosts:
         raise WitnessError(
             "this host is not one that the policy names", where=request.where, remedy="name it in your own policy file"
         )

@@ -96,13 +96,16 @@ def _send(session: requests.Session, request: Request) -> requests.Response:
 
 
 def _proxies(url: str) -> dict[str, str]:
-    """`HTTPS_PROXY` for https; http is loopback only, and goes direct."""
+    """The environment's proxy for a URL; none on loopback, whatever `NO_PROXY` says."""
     from requests.utils import should_bypass_proxies
 
-    proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
-    if not proxy or not url.lower().startswith("https:") or should_bypass_proxies(url, no_proxy=None):
+    parts = urlsplit(url)
+    name = f"{parts.scheme.lower()}_proxy"
+    proxy = os.environ.get(name) or os.environ.get(name.upper())
+    host = parts.hostname or ""
+    if not proxy or host.startswith("127.") or host in ("localhost", "::1") or should_bypass_proxies(url, None):
         return {}
-    return {"https": proxy}
+    return {parts.scheme.lower(): proxy}
 
 
 def _check_head(response: requests.Response, request: Request) -> None:

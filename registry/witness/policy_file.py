@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from registry.schema_check import check
 from registry.strict_yaml import Document, load
 from registry.witness.github_roots import MAX_BYTES, TrustedRoot, read_trusted_root
 from registry.witness.policy import BUILT_IN, DrandChain, Policy, TrustedServer
+from registry.witness.timestamp_roots import built_in_roots
 
 POLICY_VARIABLE = "TRAP_POLICY"
 _MAX_PEM_BYTES = 1_048_576
@@ -30,7 +32,7 @@ def default_path() -> Path | None:
 
 def built_in() -> Policy:
     """What is trusted where no policy file says otherwise."""
-    return BUILT_IN
+    return replace(BUILT_IN, timestamp_roots=built_in_roots())
 
 
 def load_policy(path: Path | None = None, study: Path | None = None) -> Policy:

@@ -17,7 +17,7 @@ from registry.errors import WitnessError
 from registry.plain_text import plain
 from registry.timestamps import timestamp
 from registry.witness import http
-from registry.witness.timestamp_token import MAX_TOKEN_BYTES, Token, read_token
+from registry.witness.timestamp_token import MAX_TOKEN_BYTES, Token, guarded, read_token
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -60,16 +60,18 @@ def request_token(url: str, digest_hex: str, *, hosts: Collection[str] | None = 
 
     The answer is granted, for this digest and this request. Whether its
     authority is trusted is for `verify_token`. `hosts` are those that may be
-    asked, in the form of `http.host_of`; by default the URL's own.
+    asked, in the form of `http.host_of`; by default the URL's own. Many
+    authorities answer by http alone: their answers are signed.
     """
     nonce = int.from_bytes(bytes([1 + os.urandom(1)[0] % 127]) + os.urandom(7), "big")
     answer = post(
         url,
         query(digest_hex, nonce),
-        hosts=(http.host_of(url),) if hosts is None else hosts,
+        hosts=(http.host_of(url, plain_http=True),) if hosts is None else hosts,
         content_type=QUERY_TYPE,
         cap_bytes=MAX_TOKEN_BYTES,
         types=(REPLY_TYPE,),
+        plain_http=True,
     )
     token = read_token(answer, url)
     _check_imprint(token, digest_hex, url)
@@ -105,13 +107,14 @@ def _checked_signer(token: Token, roots_pem: Sequence[str], digest_hex: str, whe
     from registry.witness.timestamp_chain import chain_of, load_roots, signer_of
 
     roots = load_roots(roots_pem, where)
-    try:
+
+    def judged() -> tuple[str, x509.Certificate]:
         signer = signer_of(token.certificates, *token.signer, where)
         chain = chain_of(signer, token.certificates, roots, token.time, where)
-        subject = plain(signer.subject.rfc4514_string(), 200)
-    except (ValueError, TypeError):
-        raise WitnessError("a certificate of the token is malformed", where=where) from None
-    _check_signature(token, chain[-1], digest_hex, where)
+        return plain(signer.subject.rfc4514_string(), 200), chain[-1]
+
+    subject, root = guarded(judged, where)
+    guarded(lambda: _check_signature(token, root, digest_hex, where), where)
     return subject
 
 

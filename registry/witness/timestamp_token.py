@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from registry.errors import WitnessError
+from registry.errors import TrapError, WitnessError
 from registry.plain_text import plain
 from registry.witness import der
 
@@ -49,17 +50,21 @@ def read_token(data: bytes, where: str) -> Token:
     """An answer's parts; WitnessError where it was not granted or is malformed."""
     if len(data) > MAX_TOKEN_BYTES:
         raise WitnessError("the token is too large", where=where, value=len(data))
-    response = _guarded(lambda: _decoded(data), where)
+    response = guarded(lambda: _decoded(data), where)
     if response.status != _GRANTED:
         said = "; ".join(plain(text, 200) for text in response.status_string[:3])
         raise WitnessError("the authority did not grant a token", where=where, value=said or response.status)
-    return _guarded(lambda: _parts(response), where)
+    return guarded(lambda: _parts(response), where)
 
 
-def _guarded(read: Callable[[], _Result], where: str) -> _Result:
-    """The result of library code on hostile bytes: all that it may raise is one error."""
+def guarded(read: Callable[[], _Result], where: str) -> _Result:
+    """The result of library code on hostile bytes: all that it may raise becomes one error."""
     try:
-        return read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # old forms of certificates
+            return read()
+    except TrapError:
+        raise
     except BaseException as error:
         # Rust code panics with an exception that derives from no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
