@@ -62,7 +62,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
     check(document, "study")
     value = {key: entry for key, entry in document.value.items() if key != "schema"}
     _check_sections(document, value)
-    beacon = value.pop("beacon", {"chain": _default_chain(value["witnesses"])})
+    beacon = value.pop("beacon", {"chain": default_chain(value["witnesses"])})
     github, server = value.pop("github", None), value.pop("server", None)
     return StudySettings(
         **{
@@ -76,7 +76,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
     )
 
 
-def _default_chain(witnesses: list[str]) -> str:
+def default_chain(witnesses: list[str]) -> str:
     """The strongest draw that the witnesses allow without a network, or drand."""
     if "local" in witnesses:
         return "local"
@@ -113,10 +113,7 @@ def settings_text(settings: StudySettings) -> str:
         f"branch: {settings.branch}",
         f"witnesses: [{', '.join(settings.witnesses)}]",
     ]
-    if (
-        settings.beacon.chain != _default_chain(list(settings.witnesses))
-        or settings.beacon.margin_s != DEFAULT_MARGIN_S
-    ):
+    if settings.beacon.chain != default_chain(list(settings.witnesses)) or settings.beacon.margin_s != DEFAULT_MARGIN_S:
         lines += ["beacon:", f'  chain: "{settings.beacon.chain}"', f"  margin_s: {settings.beacon.margin_s:g}"]
     if settings.github:
         lines += ["github:", f'  repository: "{settings.github.repository}"']

@@ -22,6 +22,20 @@ def init(
     local_remote: Annotated[
         bool, typer.Option("--local-remote", help="Also make a bare remote beside it, whose hook is the local witness.")
     ] = False,
+    github: Annotated[str | None, typer.Option(metavar="OWNER/NAME", help="Push to this GitHub repository.")] = None,
+    github_api: Annotated[
+        str | None, typer.Option(metavar="URL", help="API of a GitHub Enterprise server, with --github.")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Push to this witness server, with --repository.")
+    ] = None,
+    repository: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="The repository on the witness server.")
+    ] = None,
+    timestamp_authority: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="An RFC 3161 authority to stamp registrations; repeatable."),
+    ] = None,
     commit_runs: Annotated[
         bool, typer.Option("--commit-runs", help="Keep run files in git too, not only their digests.")
     ] = False,
@@ -31,8 +45,17 @@ def init(
     Example: trapkit init my-study --local-remote
     """
     from cli.workflows.init import init_study
+    from cli.workflows.remotes import choose_remote
 
-    made = init_study(folder, local_remote=local_remote, commit_runs=commit_runs)
+    choice = choose_remote(
+        local=local_remote,
+        github=github,
+        github_api=github_api,
+        server=server,
+        repository=repository,
+        authorities=tuple(timestamp_authority or ()),
+    )
+    made = init_study(folder, choice, commit_runs=commit_runs)
     print(f"made the study {made.root}")
     for note in made.notes:
         print(f"  {note}")

@@ -13,6 +13,7 @@ from cli.workflows.init import init_study
 from cli.workflows.ledger import write_ledger
 from cli.workflows.register import register
 from cli.workflows.registered import latest
+from cli.workflows.remotes import RemoteChoice
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
 from registry.errors import StudyError
@@ -39,7 +40,7 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
         _remove_earlier(root)
     os.environ.setdefault("TRAP_SIGNING_KEY", str(root.with_name(f"{root.name}-signing-key")))
     reporter.say(f"trapkit init {folder} --local-remote --commit-runs")
-    init_study(root, local_remote=True, commit_runs=True)
+    init_study(root, RemoteChoice(local=True), commit_runs=True)
     study = open_study(root)
     reporter.say("trapkit register rules/e2.yaml")
     policy = built_in()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import git
 
+from cli.workflows.remotes import RemoteChoice
 from registry.errors import StudyError
 from registry.ssh_signature import default_key_path, ensure_key, public_text
-from registry.study_settings import STUDY_FILE, StudySettings, settings_text
+from registry.study_settings import STUDY_FILE, BeaconChoice, StudySettings, default_chain, settings_text
 from registry.witness.local import create_remote
 
 
@@ -27,14 +28,14 @@ class MadeStudy:
     notes: tuple[str, ...]
 
 
-def init_study(folder: Path, *, local_remote: bool, commit_runs: bool = False) -> MadeStudy:
+def init_study(folder: Path, choice: RemoteChoice, *, commit_runs: bool = False) -> MadeStudy:
     """A new study in `folder`, which must be empty or absent.
 
-    With `local_remote` a bare repository with the local witness is made
-    beside it, `<folder>-remote.git`, and the study is pushed there.
+    A local remote, a bare repository with the local witness, is made beside
+    it, `<folder>-remote.git`, and the study is pushed there.
     """
     root = folder.resolve()
-    remote = root.with_name(f"{root.name}-remote.git") if local_remote else None
+    remote = root.with_name(f"{root.name}-remote.git") if choice.local else None
     for path in filter(None, (root, remote)):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise StudyError("the folder is not empty", where=str(path), remedy="name another one")
@@ -54,7 +55,18 @@ def init_study(folder: Path, *, local_remote: bool, commit_runs: bool = False) -
         with repository.config_writer() as config:
             config.set_value("core", "compression", "0")
             config.set_value("pack", "window", "0")
-    settings = StudySettings(_study_name(root), "origin", "main", ("local",), public_text(key), commit_runs)
+    settings = StudySettings(
+        _study_name(root),
+        "origin",
+        "main",
+        choice.witnesses,
+        public_text(key),
+        commit_runs,
+        beacon=BeaconChoice(default_chain(list(choice.witnesses))),
+        github=choice.github,
+        server=choice.server,
+        timestamp_authorities=choice.authorities,
+    )
     _write_files(root, settings)
     repository.git.add("--all")
     repository.git.commit("--no-gpg-sign", "-m", "Begin the study")
@@ -62,6 +74,11 @@ def init_study(folder: Path, *, local_remote: bool, commit_runs: bool = False) -
         create_remote(remote)
         repository.create_remote("origin", str(remote))
         repository.git.push("--set-upstream", "origin", "main")
+    elif choice.url:
+        repository.create_remote("origin", choice.url)
+        notes += [*choice.notes, f"remote {choice.url}; first: git push -u origin main"]
+        if choice.server:
+            notes.append(f"the witness server's key, to be compared with its operator's: {choice.server.key}")
     else:
         notes.append("no remote yet: git remote add origin URL, then git push -u origin main")
         notes.append("plans are drawn by a remote with the local witness: trapkit init DIR --local-remote makes one")
