@@ -111,7 +111,9 @@ def _compared(repository: Repository, against: Path, key: str) -> list[str]:
     try:
         check_against(repository, against.read_bytes(), str(against), key)
     except OSError as error:
-        raise WitnessError(f"the copy cannot be read: {error.strerror}", where=str(against)) from None
+        raise WitnessError(
+            f"the copy cannot be read: {error.strerror}", where=str(against), remedy="--against FILE"
+        ) from None
     except TrapError as error:
         return [f"{error.where}: {error.what}"]
     return []

@@ -56,16 +56,19 @@ def get(
     types: Collection[str] = (),
     deadline_s: float = DEADLINE_S,
     sleep: Sleep = time.sleep,
+    token: str | None = None,
 ) -> bytes:
     """The body of a 200 answer.
 
     `hosts` are in the form of `host_of`; `types` are the media types that are
     acceptable (none named: any but HTML); `deadline_s` bounds the whole call.
+    `token` is sent as a bearer token, and stands in no error.
     A 429 or 5xx is tried again, twice. Raises WitnessError (StatusError where
     the status is not 200) and CapExceeded.
     """
     into = io.BytesIO()
-    _fetch(Request("GET", url, cap_bytes, types), into, hosts, deadline_s, sleep)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    _fetch(Request("GET", url, cap_bytes, types, headers=headers), into, hosts, deadline_s, sleep)
     return into.getvalue()
 
 

@@ -47,7 +47,7 @@ class Request:
     cap_bytes: int
     types: Collection[str] = ()
     body: bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def where(self) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from registry.errors import WitnessError
 from registry.witness.checkpoint import MAX_CHECKPOINT_BYTES
 from registry.witness.log import MAX_LOG_BYTES
 from registry.witness.rows import PushRow
 
-_TIMEOUT_S = 20.0
-_BLOCK_BYTES = 65_536
 _NEVER = {
     "branch_deletion": "was deleted",
     "tag_deletion": "was deleted",
@@ -27,9 +24,16 @@ def fetch_log(url: str, repository: str, *, get: Get | None = None, token: str |
 
     `url` is the server's base. The checkpoint is asked first, so a log that
     grows meanwhile is longer, never shorter. `token` is for private servers,
-    and goes to that URL only. WitnessError where the server does not answer.
+    and goes to that URL only. `get` takes the place of HTTP. WitnessError or
+    CapExceeded where the server gives no usable answer.
     """
-    fetch = get or (lambda address, cap_bytes: _get(address, cap_bytes, token))
+
+    def over_http(address: str, cap_bytes: int) -> bytes:
+        from registry.witness import http
+
+        return http.get(address, hosts={http.host_of(url)}, cap_bytes=cap_bytes, token=token)
+
+    fetch = get or over_http
     base = f"{url.rstrip('/')}/witness/{repository}"
     checkpoint = fetch(f"{base}/checkpoint", MAX_CHECKPOINT_BYTES)
     return fetch(f"{base}/log", MAX_LOG_BYTES), checkpoint
@@ -50,30 +54,3 @@ def broken_promises(rows: Iterable[PushRow]) -> list[str]:
             found.append(f"row {row.id}: {row.ref} does not go on from its row before")
         last[row.ref] = row.after
     return found
-
-
-def _get(url: str, cap_bytes: int, token: str | None) -> bytes:
-    import requests
-
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    try:
-        with requests.Session() as session:
-            session.auth = lambda request: request  # else requests reads ~/.netrc
-            with session.get(url, headers=headers, timeout=_TIMEOUT_S, allow_redirects=False, stream=True) as answer:
-                return _body(answer, url, cap_bytes)
-    except requests.RequestException as error:
-        raise WitnessError(f"the witness server cannot be reached: {type(error).__name__}", where=url) from None
-
-
-def _body(answer: object, url: str, cap_bytes: int) -> bytes:
-    import requests
-
-    assert isinstance(answer, requests.Response)
-    if answer.status_code != 200:
-        raise WitnessError("the witness server refused", where=url, value=answer.status_code)
-    data = b""
-    for block in answer.iter_content(_BLOCK_BYTES):
-        data += block
-        if len(data) > cap_bytes:
-            raise WitnessError("the witness server's answer is too large", where=url)
-    return data

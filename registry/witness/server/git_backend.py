@@ -69,6 +69,8 @@ def _push(repository: Repository, variables: dict[str, str], body: IO[bytes]) ->
                 timer.cancel()
                 _end(process)
             reconcile(repository)
+            if process.returncode < 0:
+                raise Refused(504, "git took too long, and was ended")
             output.seek(0)
             status, headers = _head(output)
             return Answer(status, headers, [output.read()])
