@@ -39,11 +39,11 @@ def _ask_github(online: Online, settings: StudySettings, policy: Policy) -> Onli
 
 
 def _ask_server(settings: StudySettings) -> ServedLog | str:
-    from registry.witness.served import fetch_log
+    from registry.witness.served import fetch_log, token_from_environment
 
     assert settings.server is not None
     try:
-        return ServedLog(*fetch_log(settings.server.url, settings.server.repository))
+        return ServedLog(*fetch_log(settings.server.url, settings.server.repository, token=token_from_environment()))
     except TrapError as error:
         return error.what
 

@@ -113,11 +113,11 @@ def _local(study: Study, repository: git.Repo, pushed: Pushed | None) -> dict[st
 def _server(study: Study, pushed: Pushed | None) -> dict[str, bytes | Path]:
     if _holds(study.root / SERVER_LOG, pushed):
         return {}
-    from registry.witness.served import fetch_log
+    from registry.witness.served import fetch_log, token_from_environment
 
     server = study.settings.server
     assert server is not None
-    log, checkpoint = fetch_log(server.url, server.repository)
+    log, checkpoint = fetch_log(server.url, server.repository, token=token_from_environment())
     return {SERVER_LOG: log, SERVER_CHECKPOINT: checkpoint}
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable
 
-from registry.witness.checkpoint import MAX_CHECKPOINT_BYTES
+from registry.errors import WitnessError
+from registry.witness.checkpoint import MAX_CHECKPOINT_BYTES, key_of
 from registry.witness.log import MAX_LOG_BYTES
 from registry.witness.rows import PushRow
 
+_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/=]{40,200}")
 _NEVER = {
     "branch_deletion": "was deleted",
     "tag_deletion": "was deleted",
@@ -37,6 +41,22 @@ def fetch_log(url: str, repository: str, *, get: Get | None = None, token: str |
     base = f"{url.rstrip('/')}/witness/{repository}"
     checkpoint = fetch(f"{base}/checkpoint", MAX_CHECKPOINT_BYTES)
     return fetch(f"{base}/log", MAX_LOG_BYTES), checkpoint
+
+
+def fetch_key(url: str) -> str:
+    """The public key that a server says is its own, `ssh-ed25519 AAAA...`."""
+    from registry.witness import http
+
+    text = http.get(f"{url.rstrip('/')}/witness/key", hosts={http.host_of(url)}, cap_bytes=1000)
+    key = key_of(text.decode("ascii", "replace"))
+    if not _KEY.fullmatch(key):
+        raise WitnessError("the server tells no key", where=url, remedy="is it a witness server? trapkit witness serve")
+    return key
+
+
+def token_from_environment() -> str | None:
+    """The token for a private witness server, from TRAP_WITNESS_TOKEN."""
+    return os.environ.get("TRAP_WITNESS_TOKEN") or None
 
 
 def broken_promises(rows: Iterable[PushRow]) -> list[str]:
