@@ -21,11 +21,14 @@ NO_ONE_CAN_PROVE = (
 )
 
 
-def ledger_document(report: StudyReport) -> dict[str, Any]:
-    """Everything that the ledger says, as plain JSON."""
+def ledger_document(report: StudyReport, policy_sha256: str | None = None) -> dict[str, Any]:
+    """Everything that the ledger says, as plain JSON; `policy_sha256` names a
+    trust policy other than what is built in.
+    """
     return {
         "schema": SCHEMA,
         "study": report.study,
+        "policy_sha256": policy_sha256,
         "proof_count": len(report.proofs),
         "failure_count": report.failures,
         "last_line": report.last_line,

@@ -25,6 +25,8 @@ def ledger_markdown(document: dict[str, Any]) -> str:
     lines = [f"# Evidence ledger of {markdown(document['study'])}", "", f"**{document['last_line']}**", ""]
     if any(entry.get("simulated") for entry in entries):
         lines += ["> **Simulated.** Runs marked so come from a simulator, not from a GPU.", ""]
+    if document["policy_sha256"]:
+        lines += [f"> Judged by a trust policy of its writer's own, SHA-256 {code(document['policy_sha256'])}.", ""]
     lines += list(_summary(entries))
     for entry in entries:
         lines += ["", *_registration(entry)]

@@ -61,7 +61,7 @@ def _status(tag: TagEvidence, registered: Proof | None, before: Check) -> Status
     if before.outcome is Outcome.UNPROVABLE or registered is None:
         return Status("registered", before.reason, "registered")
     if registered.status.name == "pre-registered" and not (tag.push and tag.push.independent):
-        attainable = "pre-registered" if tag.push and tag.push.confirmable else "registered"
+        attainable = "pre-registered" if tag.push and tag.push.confirm else "registered"
         return Status("registered", "no witness of your policy saw the predictions pushed", attainable)
     return registered.status
 

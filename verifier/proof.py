@@ -18,6 +18,7 @@ from registry.predictions import Values
 from registry.registration import Registration
 from registry.rule import Decision
 from registry.timestamps import moment
+from registry.witness.local import CHAIN
 from registry.witness.policy import Policy
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
@@ -83,7 +84,7 @@ def prove_registration(
         beacon=beacon,
         sightings=list(tag.sightings),
         attempts=[r for rows in records.values() for r in rows],
-        status=derive_status((), Order(by_beacon=True, trusted=False, round_at=None, first_run_at=None)),
+        status=derive_status((), Order(True, False, True, None, None)),
     )
     if tag.registration is not None:
         readings = check_readings(tag.registration)
@@ -117,6 +118,7 @@ def order_of(tag: TagEvidence, starts: list[str], policy: Policy) -> Order:
     return Order(
         by_beacon=registration is None or registration.waits_for_beacon,
         trusted=tag.draw.trusted,
+        own_draw=registration is None or registration.beacon.chain == CHAIN,
         round_at=tag.draw.out_at,
         first_run_at=min(starts, key=moment, default=None),
         allowance_s=policy.run_clock_allowance_s,

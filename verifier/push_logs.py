@@ -84,6 +84,8 @@ def against(log: PushLog, graph: Graph) -> PushLog:
 
 def _local(mirror: Mirror, head: str, root: Path | None, settings: StudySettings) -> Iterable[PushLog]:
     archived = mirror.blob(head, LOCAL_LOG)
+    if archived is None and "local" not in settings.witnesses:
+        return
     key = f"remote.{settings.remote}.url"
     url = run_git(["config", "--local", "--get", key], root, check=False).stdout if root else b""
     empty = PushLog("local witness", (), "unreadable", independent=False, sees_tags=True, draws=CHAIN)
@@ -134,7 +136,8 @@ def _signed(
     covered = replace(empty, rows=tuple(rows[: checkpoint.rows]), draws=chain_name(signer))
     if signer in trusted:
         return replace(covered, independent=True, source=f"{source}, signed by a key of your policy")
-    return replace(covered, source=f"{source}, signed by a key that only the study names")
+    confirm = f"your policy does not name the key {signer}"
+    return replace(covered, confirm=confirm, source=f"{source}, signed by a key that only the study names")
 
 
 def _github(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, online: Online) -> Iterable[PushLog]:
@@ -148,16 +151,21 @@ def _github(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, 
             problem = f"row {changed.id} of the archived answers is not what GitHub answers now"
         yield asked
     if rows or problem:
-        known = settings.github is not None and settings.github.api in policy.github_apis
         yield PushLog(
             name,
             tuple(rows),
             ARCHIVED,
             independent=False,
             sees_tags=False,
-            confirmable=known and not (asked and asked.independent),
+            confirm=None if asked and asked.independent else _how_to_confirm(settings, policy),
             problem=problem,
         )
+
+
+def _how_to_confirm(settings: StudySettings, policy: Policy) -> str:
+    if settings.github and settings.github.api not in policy.github_apis:
+        return f"your policy does not name {settings.github.api}"
+    return "run trapkit verify --online"
 
 
 def _github_name(settings: StudySettings) -> str:

@@ -30,13 +30,15 @@ class Order:
     """By what a registration precedes its runs.
 
     `by_beacon`: plans that could not exist before a draw; else run clocks, the
-    author's own. `trusted` is whether the draw is a policy's. `round_at` is
+    author's own. `trusted` is whether the draw is a policy's, `own_draw` whether
+    it is the author's own machine's. `round_at` is
     when the beacon's round was out (drand), `first_run_at` when the first run
     started by its own clock, `allowance_s` what the policy grants that clock.
     """
 
     by_beacon: bool
     trusted: bool
+    own_draw: bool
     round_at: str | None
     first_run_at: str | None
     allowance_s: float = 0.0
@@ -64,20 +66,16 @@ def derive_status(sightings: Sequence[Sighting], order: Order) -> Status:
     if trusted and (order.trusted or not order.by_beacon):
         words = f"{trusted.witness} had seen it at {trusted.time}, {order.words}"
         return _final("pre-registered", f"{words} ({trusted.source})")
-    supplied = next((s for s in sightings if _confirmable(s) and _in_time(s, order)), None)
-    if supplied and (order.trusted or not order.by_beacon):
-        reason = f"{supplied.witness} at {supplied.time} as the author supplied it; run trapkit verify --online"
+    supplied = next((s for s in sightings if s.pushed and s.confirm and _in_time(s, order)), None)
+    if supplied and not (order.by_beacon and order.own_draw):
+        untrusted = "; its beacon is not your policy's" if order.by_beacon and not order.trusted else ""
+        reason = f"{supplied.witness} at {supplied.time}, as the author supplied it{untrusted}; {supplied.confirm}"
         return replace(_final("registered", reason), attainable="pre-registered")
     return _final("registered", _why_no_more(sightings, order))
 
 
 def _final(name: str, reason: str) -> Status:
     return Status(name, reason, name)
-
-
-def _confirmable(sighting: Sighting) -> bool:
-    """Whether a copy could be confirmed by asking again."""
-    return sighting.pushed and sighting.confirmable
 
 
 def _in_time(sighting: Sighting, order: Order) -> bool:

@@ -58,7 +58,7 @@ def status(identity: Optional = None) -> None:
     print(status_text(gather(study.root, load_policy(study=study.root)), study.runs, identity))
 
 
-def ledger(runs: Runs = None) -> None:
+def ledger(runs: Runs = None, policy: PolicyFile = None) -> None:
     """Verify the study and write its ledger.
 
     The files are evidence/ledger.json and evidence/LEDGER.md.
@@ -66,8 +66,10 @@ def ledger(runs: Runs = None) -> None:
     Example: trapkit ledger
     """
     from cli.workflows.ledger import write_ledger
+    from registry.study import find_root
+    from registry.witness.policy_file import load_policy
 
-    paths, report = write_ledger(Path(), runs)
+    paths, report = write_ledger(Path(), runs, load_policy(policy, find_root(Path())) if policy else None)
     for path in paths:
         print(f"wrote {path}")
     print("next: git add evidence && git commit -m Ledger && git push")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import git
 
@@ -59,7 +58,6 @@ def drawn_value(
     registration: Registration,
     policy: Policy,
     reporter: Reporter,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> BeaconValue:
     """A registration's beacon value, from the study's archive or, where it is
     not there yet, from its witness or chain, archived now.
@@ -67,7 +65,7 @@ def drawn_value(
     A drand round is waited for. RegistrationError where there is no value.
     """
     if registration.beacon.chain.startswith("drand:"):
-        return _drand_value(study, repository, registration, policy, reporter, sleep)
+        return _drand_value(study, repository, registration, policy, reporter)
     value = _logged(study, registration)
     if value is None and archive_receipts(study, repository, None, policy, reporter):
         value = _logged(study, registration)
@@ -94,28 +92,27 @@ def _drand_value(
     registration: Registration,
     policy: Policy,
     reporter: Reporter,
-    sleep: Callable[[float], None],
 ) -> BeaconValue:
     beacon = registration.beacon
     chain = drand_chain(beacon.chain, policy)
     name = beacon_path(chain.chain_hash, beacon.round)
     path = study.root / name
     if not path.is_file():
-        data = _wait_for(chain, beacon.round, reporter, sleep)
+        data = _wait_for(chain, beacon.round, reporter)
         publish(repository, study.settings.remote, {name: data}, f"Archive drand round {beacon.round}", "trapkit draw")
     return BeaconValue(beacon.chain, beacon.round, read_round(chain, beacon.round, path.read_bytes(), name), name)
 
 
-def _wait_for(chain: DrandChain, number: int, reporter: Reporter, sleep: Callable[[float], None]) -> bytes:
+def _wait_for(chain: DrandChain, number: int, reporter: Reporter) -> bytes:
     out_s = chain.time_s(number)
     left_s = out_s - time.time()
     if left_s > 0:
         reporter.say(f"round {number} of {chain.name[:18]}… is out at {timestamp_of(out_s)}: waiting {left_s:.0f} s")
-        sleep(left_s)
+        time.sleep(left_s)
     while True:
         try:
             return fetch_round(chain, number)
         except RoundNotOut:
             if time.time() > out_s + PATIENCE_S:
                 raise
-            sleep(min(1.0, chain.period_s))
+            time.sleep(min(1.0, chain.period_s))

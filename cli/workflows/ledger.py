@@ -7,19 +7,22 @@ from pathlib import Path
 from cli.workflows.verify import verify
 from ledger.document import ledger_document
 from ledger.markdown import ledger_markdown
+from registry.canonical import digest
+from registry.witness.policy import Policy
 from registry.witness.policy_file import built_in
-from verifier.report import StudyReport, dumps
+from verifier.report import StudyReport, dumps, to_json
 
 
-def write_ledger(start: Path, runs: Path | None = None) -> tuple[list[Path], StudyReport]:
+def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = None) -> tuple[list[Path], StudyReport]:
     """Verify the whole study and write evidence/ledger.json and LEDGER.md.
 
     It rests on the study alone and on what is built in, so that every clone
-    gives the same bytes: no live log, no answer of today, nobody's policy.
+    gives the same bytes: no live log, no answer of today, and nobody's policy
+    unless one is given.
     Returns the files written and the verification behind them.
     """
-    report, evidence = verify(start, runs=runs, policy=built_in(), live=False)
-    document = ledger_document(report)
+    report, evidence = verify(start, runs=runs, policy=policy or built_in(), live=False)
+    document = ledger_document(report, digest(to_json(policy)) if policy else None)
     folder = evidence.root / "evidence"
     folder.mkdir(exist_ok=True)
     paths = []

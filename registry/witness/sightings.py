@@ -24,8 +24,8 @@ class Sighting:
     `kind` is push, status (a commit status), timestamp or release. `time` is the
     latest moment, RFC 3339 in UTC, at which it had been seen. `source` says
     how the word came here; `independent` whether the auditor's policy trusts
-    it and the author could not have written it. A copy is `confirmable` where
-    its witness is one that the policy would believe if it were asked.
+    it and the author could not have written it. `confirm` says what
+    would make a copy count, where something would.
     """
 
     witness: str
@@ -34,7 +34,7 @@ class Sighting:
     source: str
     independent: bool
     seen: str
-    confirmable: bool = False
+    confirm: str | None = None
 
     @property
     def pushed(self) -> bool:
@@ -57,7 +57,7 @@ class PushLog:
     source: str
     independent: bool
     sees_tags: bool
-    confirmable: bool = False
+    confirm: str | None = None
     draws: str | None = None
     problem: str | None = None
     first: Mapping[str, PushRow] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class PushLog:
 
     def sighting(self, row: PushRow) -> Sighting:
         """A row of this log as a sighting."""
-        return Sighting(self.witness, "push", row.timestamp, self.source, self.independent, row.after, self.confirmable)
+        return Sighting(self.witness, "push", row.timestamp, self.source, self.independent, row.after, self.confirm)
 
 
 def first_rows(rows: Iterable[PushRow], graph: Graph) -> tuple[dict[str, PushRow], tuple[PushRow, ...]]:

@@ -1,0 +1,69 @@
+"""A study on GitHub: proven by timestamp tokens offline, by asking GitHub online."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.study.hosted import Hosts, clone_of, finish, github_study, hosts
+from tests.support import command, git
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_DISABLE_JIT", "1")
+        patch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
+        with hosts(tmp_path_factory.mktemp("hosts")) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def study(services: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = github_study(tmp_path_factory.mktemp("github"), services)
+    finish(root)
+    return root
+
+
+@pytest.fixture
+def clone(study: Path, services: Hosts, tmp_path: Path) -> Path:
+    services.policy()
+    return clone_of(study, tmp_path)
+
+
+def test_tokens_prove_it_offline(clone: Path) -> None:
+    done = command(clone, "verify")
+    assert done.code == 0, done.text
+    assert "status pre-registered: timestamp authority had seen it" in done.out
+    assert done.out.rstrip().endswith("2 proofs, 0 failures")
+
+
+def test_github_proves_it_online(clone: Path, services: Hosts) -> None:
+    services.policy(timestamp_roots=None)
+    offline = command(clone, "verify")
+    assert offline.code == 3, offline.text
+    assert "run trapkit verify --online" in offline.out
+    online = command(clone, "verify", "--online")
+    assert online.code == 0, online.text
+    assert "status pre-registered: GitHub (127.0.0.1" in online.out
+
+
+def test_the_ledger_is_the_same_on_two_clones(study: Path, clone: Path) -> None:
+    pages = []
+    for root in (study, clone):
+        assert command(root, "ledger").code == 3
+        pages.append([(root / "evidence" / name).read_bytes() for name in ("ledger.json", "LEDGER.md")])
+    git(study, "checkout", "-q", "--", ".")
+    assert pages[0] == pages[1]
+    entries = json.loads(pages[0][0])["registrations"]
+    assert all("your policy does not name" in entry["status"]["reason"] for entry in entries)
+    assert {entry["push"]["witness"][:6] for entry in entries} == {"GitHub"}
+
+
+def test_a_ledger_by_a_policy_of_one_s_own_says_so(clone: Path, services: Hosts) -> None:
+    done = command(clone, "ledger", "--policy", str(services.policy_file))
+    assert done.code == 0, done.text
+    assert "Judged by a trust policy of its writer's own" in (clone / "evidence/LEDGER.md").read_text()
