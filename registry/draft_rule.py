@@ -7,6 +7,7 @@ from registry.design import Arm, Design, ReleaseWindow, cell_under
 from registry.predictor import Predictor
 from registry.rule import Beside, RateRule, Rule, RunRule, compile_rate_rule, compile_run_rule
 from registry.rule_constancy import check_run_rule
+from registry.rule_work import Work
 from registry.strict_yaml import Document
 
 NOMINAL_LAMBDA_REF_PER_S = 0.072
@@ -14,10 +15,16 @@ NOMINAL_LAMBDA_REF_PER_S = 0.072
 
 def rule_of(document: Document, design: Design, cell: Cell, predictors: tuple[Predictor, ...]) -> Rule:
     """The rules of a document whose design stands, each tried for constancy;
-    RuleError where one does not hold.
+    RuleError where one does not hold, CapExceeded where they take too much
+    work to try.
     """
     source = document.value["rule"]
     arms = {arm.name: arm for arm in design.arms}
+    work = Work()
+    for section in ("runs", "reported"):
+        for arm, verdicts in source.get(section, {}).items():
+            for name, text in verdicts.items():
+                work.read(text, document.where(("rule", section, arm, name)))
 
     def run_rules(section: str) -> tuple[RunRule, ...]:
         return tuple(
@@ -35,12 +42,16 @@ def rule_of(document: Document, design: Design, cell: Cell, predictors: tuple[Pr
         )
 
     runs, reported = run_rules("runs"), run_rules("reported")
+    session_tokens = design.workload.expected_session_prompt_tokens()
+    references = {
+        arm: _nominal_references(cell, design, arms[arm], session_tokens) for arm in {r.arm for r in (*runs, *reported)}
+    }
     for rule in (*runs, *reported):
-        for reference in _nominal_references(cell, design, arms[rule.arm]):
-            check_run_rule(rule, reference)
+        for reference in references[rule.arm]:
+            check_run_rule(rule, reference, work)
     lists = {f"{rule.arm}.{rule.name}" for rule in runs}
     rate: RateRule = compile_rate_rule(
-        source["rate"], lists, len(design.seeds.values), document.where(("rule", "rate"))
+        source["rate"], lists, len(design.seeds.values), document.where(("rule", "rate")), work
     )
     return Rule(runs, reported, rate)
 
@@ -64,13 +75,12 @@ def _beside(design: Design, arm: Arm, predictors: tuple[Predictor, ...]) -> Besi
     return Beside({other.name: _windows(design, other) for other in paired}, predicted)
 
 
-def _nominal_references(cell: Cell, design: Design, arm: Arm) -> list[dict[str, float]]:
+def _nominal_references(cell: Cell, design: Design, arm: Arm, session_tokens: float) -> list[dict[str, float]]:
     """Reference values of the right size, a set a rate.
 
     The measured ones are not known yet; whether a rule is constant does not
     hang on their exact size.
     """
-    session_tokens = design.workload.expected_session_prompt_tokens()
     common: dict[str, float] = {
         "lambda_ref_per_s": NOMINAL_LAMBDA_REF_PER_S,
         "all_miss_prefill_tokens_per_s": NOMINAL_LAMBDA_REF_PER_S * session_tokens,

@@ -18,6 +18,7 @@ from registry.errors import RuleError
 from registry.reading_catalogue import READING_KINDS
 from registry.rule_text import RATE_FUNCTIONS, RUN_FUNCTIONS, evaluate, names_of, program, tokenise
 from registry.rule_types import DECIMAL, LIST, check_types
+from registry.rule_work import Work
 
 REFERENCE_VALUES: dict[str, str] = {
     "lambda_ref_per_s": "all-miss session rate of the cell, frozen from its calibration",
@@ -165,10 +166,12 @@ def _check_reference(dotted: str, setting: Arm, arms: list[str], where: str) -> 
         )
 
 
-def compile_rate_rule(text: str, lists: set[str], seeds: int, where: str) -> RateRule:
+def compile_rate_rule(text: str, lists: set[str], seeds: int, where: str, work: Work | None = None) -> RateRule:
     """The rate rule; its names must be `ARM.verdict` of the run rules."""
     from registry.rule_constancy import check_rate_rule
 
+    work = work or Work()
+    work.read(text, where)
     tokens = tokenise(text, RATE_FUNCTIONS, where)
     names = names_of(tokens)
     for dotted in names:
@@ -182,7 +185,7 @@ def compile_rate_rule(text: str, lists: set[str], seeds: int, where: str) -> Rat
     check_types(tokens, LIST, RATE_FUNCTIONS, where)
     rule = RateRule(text, names, where)
     program(text, where)
-    check_rate_rule(rule, seeds)
+    check_rate_rule(rule, seeds, work)
     return rule
 
 

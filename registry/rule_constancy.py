@@ -11,11 +11,14 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from registry.errors import RuleError
 from registry.reading_catalogue import READING_KINDS
 from registry.rule import RateRule, RunRule
 from registry.rule_text import RATE_FUNCTIONS, RUN_FUNCTIONS, Token, compute, evaluate, tokenise
+from registry.rule_work import Work, evaluation_cost
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _GRID = 16
@@ -24,18 +27,19 @@ _MAX_TRIALS = 20_000
 _MAX_ENTRIES = 2_000_000
 
 
-def check_run_rule(rule: RunRule, reference: Mapping[str, float]) -> None:
+def check_run_rule(rule: RunRule, reference: Mapping[str, float], work: Work | None = None) -> None:
     """Raise RuleError if no combination of readings tried changes the verdict.
 
-    `reference` holds every reference value that the rule may name.
+    `reference` holds every reference value that the rule may name. Trials are
+    charged to `work`, and the cheap ones come first; CapExceeded where it is
+    spent.
     """
     fixed = {name: float(reference[name]) for name in rule.names if name not in rule.reading_of}
     readings = [name for name in rule.names if name in rule.reading_of]
-    evaluate(rule.text, {**fixed, **{name: _at(rule, name, 0.5) for name in readings}}, rule.where)
-    candidates = {name: sorted(_candidates(rule, name, readings, fixed)) for name in readings}
+    trial = _Trial(rule.text, tokenise(rule.text, RUN_FUNCTIONS, rule.where), rule.where, work or Work())
     seen: set[bool] = set()
-    for point in _trials(list(candidates.values())):
-        seen.add(evaluate(rule.text, {**fixed, **dict(zip(candidates, point, strict=True))}, rule.where))
+    for point in itertools.chain(_axes(rule, readings), _crossings(rule, readings, fixed, trial)):
+        seen.add(trial.verdict({**fixed, **dict(zip(readings, point, strict=True))}))
         if len(seen) == 2:
             return
     raise RuleError(
@@ -46,17 +50,19 @@ def check_run_rule(rule: RunRule, reference: Mapping[str, float]) -> None:
     )
 
 
-def check_rate_rule(rule: RateRule, seeds: int) -> None:
+def check_rate_rule(rule: RateRule, seeds: int, work: Work | None = None) -> None:
     """Raise RuleError if the rate rule is the same for all verdict lists.
 
     count, all and any do not see the order of a list, so the number of true
     entries in each list is all that has to be tried: every number, or those
-    around the rule's own numbers where they are too many.
+    around the rule's own numbers where they are too many. Trials are charged
+    to `work`; CapExceeded where it is spent.
     """
+    trial = _Trial(rule.text, tokenise(rule.text, RATE_FUNCTIONS, rule.where), rule.where, work or Work())
     seen: set[bool] = set()
     for point in _count_trials(rule, seeds):
         lists = [[True] * true + [False] * (seeds - true) for true in point]
-        seen.add(evaluate(rule.text, dict(zip(rule.names, lists, strict=True)), rule.where))
+        seen.add(trial.verdict(dict(zip(rule.names, lists, strict=True))))
         if len(seen) == 2:
             return
     raise RuleError(
@@ -65,6 +71,52 @@ def check_rate_rule(rule: RateRule, seeds: int) -> None:
         value=rule.text,
         remedy="name run verdicts: count(BURST.trapped) >= 2",
     )
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A text that is evaluated again and again, each time charged."""
+
+    text: str
+    tokens: list[Token]
+    where: str
+    work: Work
+
+    def verdict(self, values: Mapping[str, Any]) -> bool:
+        self.work.spend(evaluation_cost(self.tokens, values), self.where)
+        return evaluate(self.text, values, self.where)
+
+    def number(self, values: Mapping[str, Any]) -> float:
+        self.work.spend(evaluation_cost(self.tokens, values), self.where)
+        return float(compute(self.text, values, self.where))
+
+
+def _axes(rule: RunRule, readings: list[str]) -> Iterator[tuple[float, ...]]:
+    """The middle, the outermost corners, and each reading alone at its ends."""
+    for share in (0.5, 0.0, 1.0):
+        yield tuple(_at(rule, name, share) for name in readings)
+    for moved, share in itertools.product(readings, (0.0, 1.0)):
+        yield tuple(_at(rule, name, share if name == moved else 0.5) for name in readings)
+
+
+def _crossings(
+    rule: RunRule, readings: list[str], fixed: Mapping[str, float], trial: _Trial
+) -> Iterator[tuple[float, ...]]:
+    """Both sides of every threshold: one reading alone, then all combinations."""
+    found = {name: set(_bounds(rule, name)) for name in readings}
+    shares = [{name: _at(rule, name, share) for name in readings} for share in (0.5, 0.0, 1.0)]
+    for difference, name in itertools.product(_differences(trial), readings):
+        inside = {token.text for token in difference.tokens} & set(readings)
+        if name not in inside:
+            continue
+        low, high = _bounds(rule, name)
+        for values in shares if len(inside) > 1 else shares[:1]:
+            for root in _roots(difference, name, low, high, {**fixed, **values}):
+                step = max(abs(root), high - low, 1e-300) * 1e-9
+                sides = [min(max(x, low), high) for x in (root - step, root, root + step)]
+                found[name].update(sides)
+                yield from (tuple({**others, name: x}.values()) for others in shares for x in sides)
+    yield from _trials([sorted(found[name]) for name in readings])
 
 
 def _count_trials(rule: RateRule, seeds: int) -> Iterator[tuple[int, ...]]:
@@ -93,34 +145,16 @@ def _bounds(rule: RunRule, dotted: str) -> tuple[float, float]:
     return kind.low, kind.high
 
 
-def _candidates(rule: RunRule, name: str, readings: list[str], fixed: Mapping[str, float]) -> set[float]:
-    low, high = _bounds(rule, name)
-    found = {low, high}
-    for left, right in _comparisons(tokenise(rule.text, RUN_FUNCTIONS, rule.where)):
-        difference = f"({left}) - ({right})"
-        if name not in difference:
-            continue
-        for share in (0.0, 0.5, 1.0):
-            others = {other: _at(rule, other, share) for other in readings}
-            values = {**fixed, **others}
-            for root in _roots(difference, name, low, high, values, rule.where):
-                step = max(abs(root), high - low, 1e-300) * 1e-9
-                found.update(min(max(x, low), high) for x in (root - step, root, root + step))
-    return found
-
-
 def _at(rule: RunRule, dotted: str, share: float) -> float:
     low, high = _bounds(rule, dotted)
     return low + share * (high - low)
 
 
-def _roots(
-    difference: str, name: str, low: float, high: float, values: dict[str, float], where: str
-) -> Iterator[float]:
+def _roots(difference: _Trial, name: str, low: float, high: float, values: Mapping[str, float]) -> Iterator[float]:
     """Zeros of the difference in one reading: sign changes on a grid, bisected."""
 
     def at(x: float) -> float:
-        return float(compute(difference, {**values, name: x}, where))
+        return difference.number({**values, name: x})
 
     zero = [0.0] if low < 0 < high else []
     spread = [low + (high - low) * i / _GRID for i in range(_GRID + 1)]
@@ -147,14 +181,13 @@ def _bisect(at: Callable[[float], float], x: float, y: float, negative: bool) ->
     return x, y
 
 
-def _comparisons(tokens: list[Token]) -> list[tuple[str, str]]:
-    """Left and right text of every comparison of numbers in a rule."""
-    sides = [
-        (_side(tokens, i, -1), _side(tokens, i, +1))
-        for i, token in enumerate(tokens)
-        if token.kind == "operator" and token.text in _COMPARISONS
-    ]
-    return [(left, right) for left, right in sides if not {*"<>=!&|"} & {*left, *right}]
+def _differences(trial: _Trial) -> list[_Trial]:
+    """Left minus right of every comparison of numbers in a rule."""
+    places = [i for i, token in enumerate(trial.tokens) if token.kind == "operator" and token.text in _COMPARISONS]
+    trial.work.spend(len(places) * len(trial.tokens), trial.where)
+    sides = [(_side(trial.tokens, i, -1), _side(trial.tokens, i, +1)) for i in places]
+    texts = [f"({left}) - ({right})" for left, right in sides if not {*"<>=!&|"} & {*left, *right}]
+    return [_Trial(text, tokenise(text, RUN_FUNCTIONS, trial.where), trial.where, trial.work) for text in texts]
 
 
 def _side(tokens: list[Token], index: int, step: int) -> str:
