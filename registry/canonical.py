@@ -39,9 +39,9 @@ def digest(value: Any) -> str:
     return sha256_hex(canonical_bytes(value))
 
 
-def load_json(data: bytes, name: str) -> Any:
+def load_json(data: bytes, name: str, max_bytes: int = MAX_JSON_BYTES) -> Any:
     """Strict JSON: UTF-8, no duplicate keys, no NaN, capped size and depth."""
-    if len(data) > MAX_JSON_BYTES:
+    if len(data) > max_bytes:
         raise CapExceeded("the file is too large", where=name, value=len(data))
     try:
         text = data.decode("utf-8")

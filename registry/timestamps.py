@@ -9,6 +9,7 @@ import re
 from datetime import UTC, datetime
 
 _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def timestamp(moment: datetime) -> str:
@@ -36,3 +37,20 @@ def moment(text: str) -> datetime:
     parsed = parse_timestamp(text)
     assert parsed is not None
     return parsed
+
+
+def from_rfc3339(text: object) -> str | None:
+    """A time of RFC 3339 with any offset, in the form of records, in UTC.
+
+    None for anything else, a local time without offset above all. A time that
+    already has the form stays as it is.
+    """
+    if not isinstance(text, str) or parse_timestamp(text):
+        return text if isinstance(text, str) else None
+    if not _RFC3339.fullmatch(text):
+        return None
+    try:
+        shown = timestamp(datetime.fromisoformat(text.upper()))
+    except (ValueError, OverflowError):
+        return None
+    return shown if parse_timestamp(shown) else None
