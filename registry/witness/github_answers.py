@@ -19,7 +19,7 @@ from registry.witness.rows import PushRow
 
 MAX_ROWS = 100_000
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
 _REF = re.compile(r"refs/\S{1,294}")
 _WORD = re.compile(r"[a-z][a-z_]{0,39}")
 _MAX_ID = 2**53
