@@ -71,7 +71,8 @@ class GitHubStub:
         self.rows = [forms.activity(*(row[key] for key in keys)) for row in reversed(branches)]
 
         def ancestor(commit: str, head: str) -> bool | None:
-            found = subprocess.run(["git", "-C", str(bare), "merge-base", "--is-ancestor", commit, head], check=False)
+            asked = ["git", "-C", str(bare), "merge-base", "--is-ancestor", commit, head]
+            found = subprocess.run(asked, check=False, capture_output=True)
             return {0: True, 1: False}.get(found.returncode)
 
         self.ancestor = ancestor
