@@ -11,7 +11,7 @@ from registry.plain_text import without_credentials
 
 _PORTS = {"https": 443, "http": 80}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-_PRINTABLE = re.compile(r"[!-~]{1,8000}")
+_PRINTABLE = re.compile(r"[!-\[\]-~]{1,8000}")  # no backslash
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ApiBase:
         if parts is None or (parts.scheme, parts.hostname, _port(parts)) != (self.scheme, self.host, self.port):
             return None
         climbs = any(unquote(part) in (".", "..") for part in parts.path.split("/"))
-        if climbs or "\\" in url or not parts.path.startswith(f"{self.prefix}/"):
+        if climbs or not parts.path.startswith(f"{self.prefix}/"):
             return None
         return parts.path[len(self.prefix) :] + (f"?{parts.query}" if parts.query else "")
 

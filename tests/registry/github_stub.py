@@ -51,7 +51,7 @@ class GitHubStub:
         self._prefix = prefix
 
     def __enter__(self) -> GitHubStub:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.002,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +71,8 @@ class GitHubStub:
         self.rows = [forms.activity(*(row[key] for key in keys)) for row in reversed(branches)]
 
         def ancestor(commit: str, head: str) -> bool | None:
-            found = subprocess.run(["git", "-C", str(bare), "merge-base", "--is-ancestor", commit, head], check=False)
+            asked = ["git", "-C", str(bare), "merge-base", "--is-ancestor", commit, head]
+            found = subprocess.run(asked, check=False, capture_output=True)
             return {0: True, 1: False}.get(found.returncode)
 
         self.ancestor = ancestor
@@ -132,6 +133,7 @@ class GitHubStub:
 def _handler(stub: GitHubStub) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             authorization = self.headers.get("Authorization")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from registry.witness.github import GitHubClient
+from registry.witness.local import create_remote
 from tests.github_schema import validate
 from tests.registry.github_stub import GitHubStub
 
@@ -72,14 +75,30 @@ def test_another_repository_is_missing(stub: GitHubStub) -> None:
     validate(REPO, "GET", status, body)
 
 
-def test_the_rows_of_a_real_repository_fit(stub: GitHubStub, tmp_path: Path) -> None:
-    log = tmp_path / "trap-witness/push-log.jsonl"
-    log.parent.mkdir()
-    row = {"id": 1, "timestamp": "2026-01-01T00:00:00.000001Z", "before": "0" * 40, "after": A}
-    tag = {**row, "id": 2, "ref": "refs/tags/x", "activity_type": "tag_creation"}
-    log.write_text(json.dumps({**row, "ref": "refs/heads/main", "activity_type": "branch_creation"}) + "\n")
-    with log.open("a") as file:
-        file.write(json.dumps(tag) + "\n")
-    stub.follow(tmp_path)
-    assert [each["ref"] for each in stub.rows] == ["refs/heads/main"]
+def git(folder: Path, *arguments: str) -> str:
+    named = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(["git", *named, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_a_real_repository_can_stand_behind_it(stub: GitHubStub, tmp_path: Path) -> None:
+    bare, work = tmp_path / "bare.git", tmp_path / "work"
+    create_remote(bare)
+    work.mkdir()
+    git(work, "init", "-q")
+    commits = []
+    for number in range(2):
+        git(work, "commit", "-q", "--allow-empty", "-m", str(number))
+        commits.append(git(work, "rev-parse", "HEAD"))
+        git(work, "push", "-q", str(bare), "main", f"HEAD:refs/tags/t{number}")
+    stub.follow(bare)
     validate(f"{REPO}/activity", "GET", *ask(stub, "/repos/octo/study/activity"))
+    client = GitHubClient(stub.api, "octo/study", None)
+    rows = client.activity()
+    assert [(row.ref, row.activity_type, row.after) for row in rows] == [
+        ("refs/heads/main", "push", commits[1]),
+        ("refs/heads/main", "branch_creation", commits[0]),
+    ]
+    assert client.contains(commits[0], commits[1]) is True
+    assert client.contains(commits[1], commits[0]) is False
+    assert client.contains(commits[0], C) is None
