@@ -378,6 +378,11 @@ def test_what_is_too_large_is_refused(server: WitnessServer, tmp_path: Path) -> 
     assert server.repository(NAME).log_path.read_bytes() == before
 
 
+def test_a_large_question_for_a_clone_is_refused(server: WitnessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("registry.witness.server.git_backend.MAX_FETCH_REQUEST_BYTES", 3)
+    assert raw(server, "POST", f"/{NAME}.git/git-upload-pack", b"0000").status == 413
+
+
 def test_a_push_compressed_once_more_is_refused(server: WitnessServer) -> None:
     assert raw(server, "POST", f"/{NAME}.git/git-receive-pack", Content_Encoding="gzip").status == 415
 
