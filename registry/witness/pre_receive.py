@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import sys
 
-MAX_LOG_BYTES = 32_000_000
-"""Beyond this no push is taken: the log could grow over what readers accept."""
+MAX_LOG_BYTES = 33_554_432
+"""What readers accept; a push that could make the log larger is not taken."""
+ROW_BYTES = 600
+"""More than a row takes without its ref's name, which takes six bytes each at most."""
 MAX_NAME_BYTES = 255
 
 
@@ -33,16 +35,22 @@ def refusal(before: str, after: str, ref: bytes) -> str | None:
     return None
 
 
+def log_bytes(path: str) -> int:
+    """How large the log is so far."""
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def main() -> int:
     """Exit code 1, with a line for each reason, where the push is refused."""
     reasons = []
+    size = log_bytes(os.path.join(os.environ.get("GIT_DIR", "."), "trap-witness", "push-log.jsonl"))
     for line in sys.stdin.buffer.read().removesuffix(b"\n").split(b"\n"):
         before, after, ref = line.split(b" ", 2)
         reason = refusal(before.decode("ascii"), after.decode("ascii"), ref)
         if reason:
             reasons.append(f"witness: {reason}: {ref.decode('utf-8', 'replace')}")
-    log = os.path.join(os.environ.get("GIT_DIR", "."), "trap-witness", "push-log.jsonl")
-    if os.path.exists(log) and os.path.getsize(log) > MAX_LOG_BYTES:
+        size += ROW_BYTES + 6 * len(ref)
+    if size > MAX_LOG_BYTES:
         reasons.append("witness: the push log is full: go on in a new repository")
     sys.stderr.buffer.write("".join(f"{reason}\n" for reason in reasons[:20]).encode())
     return 1 if reasons else 0

@@ -131,6 +131,10 @@ def test_pages_follow_each_other_forth_and_back(server: WitnessServer) -> None:
     assert requests.get(second.links["prev"]["url"], timeout=10).json() == first.json()
 
 
+def test_a_query_of_too_many_words_is_refused(server: WitnessServer) -> None:
+    assert raw(server, "GET", f"/api/v3/repos/{NAME}/activity?{'x=1&' * 30}").status == 422
+
+
 def row(number: int, ref: str = "refs/heads/main", kind: str = "push", day: int = 1) -> PushRow:
     return PushRow(number, f"2026-03-{day:02d}T12:00:00.000000Z", ref, "a" * 40, "b" * 40, kind)
 
@@ -361,6 +365,8 @@ def test_a_hostile_host_stands_in_no_link(server: WitnessServer) -> None:
 def test_what_is_too_large_is_refused(server: WitnessServer, tmp_path: Path) -> None:
     large = b"0" * 300_001
     assert raw(server, "POST", f"/{NAME}.git/git-receive-pack", large).status == 413
+    piecemeal = requests.post(f"{server.remote(NAME)}/git-receive-pack", data=iter([large]), timeout=10)
+    assert piecemeal.status_code == 413
     assert raw(server, "GET", "/", X_Large="x" * 70_000).status == 431
     root = working_tree(tmp_path / "study")
     (root / "large").write_bytes(bytes(range(256)) * 2000)
@@ -370,6 +376,11 @@ def test_what_is_too_large_is_refused(server: WitnessServer, tmp_path: Path) -> 
     before = server.repository(NAME).log_path.read_bytes()
     assert subprocess.run(command, cwd=root, capture_output=True).returncode != 0
     assert server.repository(NAME).log_path.read_bytes() == before
+
+
+def test_a_large_question_for_a_clone_is_refused(server: WitnessServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("registry.witness.server.git_backend.MAX_FETCH_REQUEST_BYTES", 3)
+    assert raw(server, "POST", f"/{NAME}.git/git-upload-pack", b"0000").status == 413
 
 
 def test_a_push_compressed_once_more_is_refused(server: WitnessServer) -> None:

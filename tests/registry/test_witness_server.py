@@ -7,6 +7,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ import requests
 
 from registry.errors import WitnessError
 from registry.witness.checkpoint import read_checkpoint, verify_checkpoint
-from registry.witness.log import parse_log
+from registry.witness.log import MAX_LOG_BYTES, parse_log
+from registry.witness.post_receive import new_lines
+from registry.witness.pre_receive import ROW_BYTES
 from registry.witness.rows import PushRow
 from registry.witness.served import broken_promises, fetch_log
 from registry.witness.server.inspection import problems_of
@@ -277,11 +280,21 @@ def test_a_git_that_hangs_is_killed(
         assert len(rows(server, name)) == 1
 
 
-def test_a_full_log_takes_no_more_pushes(server: WitnessServer, other: tuple[str, Path]) -> None:
+def test_a_push_that_could_fill_the_log_is_not_taken(server: WitnessServer, other: tuple[str, Path]) -> None:
     name, root = other
     script = server.repository(name).path / "hooks" / "pre_receive.py"
-    script.write_text(script.read_text().replace("MAX_LOG_BYTES = 32_000_000", "MAX_LOG_BYTES = 10"))
-    assert "the push log is full" in refused(root, "origin", "HEAD:another")
+    script.write_text(script.read_text().replace(f"MAX_LOG_BYTES = {MAX_LOG_BYTES:_}", "MAX_LOG_BYTES = 1500"))
+    refs = [f"HEAD:a{number}" for number in range(2)]
+    assert "the push log is full" in refused(root, "origin", *refs)
+    git(root, "push", "-q", "origin", refs[0])
+    assert server.repository(name).log_path.stat().st_size < 1500
+
+
+def test_no_row_is_larger_than_the_hook_reckons() -> None:
+    drawn = "refs/tags/reg/" + "x" * 63 + "/v999999"
+    for name in (drawn, "refs/heads/" + "\U0001f600" * 61, "refs/tags/" + "é" * 120):
+        (line,) = new_lines(b"", [f"{ZERO} {'a' * 40} {name}"], datetime.now(UTC))
+        assert len(line) <= ROW_BYTES + 6 * len(name.encode())
 
 
 def test_a_log_written_anew_does_not_fit_an_earlier_checkpoint(server: WitnessServer, other: tuple[str, Path]) -> None:

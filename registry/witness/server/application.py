@@ -167,7 +167,10 @@ class Application:
         return json_answer(repository_form(repository, rows, self._base(environ), private=private, size_kilobytes=size))
 
     def _activity(self, repository: Repository, environ: Mapping[str, Any]) -> Answer:
-        asked = dict(parse_qsl(str(environ.get("QUERY_STRING", "")), max_num_fields=20))
+        try:
+            asked = dict(parse_qsl(str(environ.get("QUERY_STRING", "")), max_num_fields=20))
+        except ValueError:
+            raise Refused(422, "Invalid query") from None
         page = activity_page(self._rows(repository), repository.id, asked, datetime.now(UTC))
         url = f"{self._base(environ)}/api/v3/repos/{repository.full_name}/activity"
         return json_answer(page.rows, *page.link_header(url))

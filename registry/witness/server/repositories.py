@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,19 +130,27 @@ class WitnessFolder:
         if path.exists():
             raise WitnessError("the repository is there already", where=str(path), remedy="choose another name")
         ensure_key(self.root / "key")
-        path.mkdir(parents=True)
-        run_git(["init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(path)], self.root)
-        with (path / "config").open("a", encoding="utf-8") as config:
-            config.write(_SETTINGS)
-        install_hooks(path)
-        (path / "trap-witness").mkdir()
-        (path / "trap-witness" / "push-log.jsonl").touch()
-        # Random, so that a repository made anew under an old name is another one.
-        made = {"id": secrets.randbelow(2**48) + 1, "created_at": now()}
-        (path / "trap-witness" / "repository.json").write_text(json.dumps(made) + "\n", encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Made aside and moved in one step: a repository is there whole, or not at all.
+        with tempfile.TemporaryDirectory(dir=self.root, prefix="making-") as folder:
+            bare = Path(folder) / "bare.git"
+            _make(bare)
+            bare.rename(path)
         found = self.find(owner, name)
         assert found is not None
         return found
+
+
+def _make(bare: Path) -> None:
+    run_git(["init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(bare)], bare.parent)
+    with (bare / "config").open("a", encoding="utf-8") as config:
+        config.write(_SETTINGS)
+    install_hooks(bare)
+    (bare / "trap-witness").mkdir()
+    (bare / "trap-witness" / "push-log.jsonl").touch()
+    # Random, so that a repository made anew under an old name is another one.
+    made = {"id": secrets.randbelow(2**48) + 1, "created_at": now()}
+    (bare / "trap-witness" / "repository.json").write_text(json.dumps(made) + "\n", encoding="utf-8")
 
 
 def install_hooks(git_dir: Path) -> None:
