@@ -29,6 +29,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "shell-init",
     "theory",
     "advise",
+    "policy",
     "reproduce",
     "witness",
 )

@@ -12,7 +12,7 @@ PolicyFile = Annotated[
     typer.Option("--policy", metavar="FILE", help="Your trust policy; default: $TRAP_POLICY, else the user's own."),
 ]
 
-group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show whom a verification believes.")
+group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Whom a verification believes.\n\nExample: trapkit policy show")
 
 
 @group.command()

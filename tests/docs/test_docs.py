@@ -71,7 +71,7 @@ def calls(page: Path) -> Iterator[list[str]]:
 
 def parse(arguments: list[str]) -> None:
     """Parse as the program does, without running anything."""
-    if " ".join(arguments) in COMMANDS or arguments == ["witness"]:
+    if " ".join(arguments) in COMMANDS or arguments in (["witness"], ["policy"]):
         return  # a command named in running text
     command, rest, context = PROGRAM, list(arguments), PROGRAM.make_context("trapkit", list(arguments))
     while hasattr(command, "commands"):

@@ -246,20 +246,3 @@ def test_a_server_that_lies_is_passed_over() -> None:
 def test_a_chain_without_servers_says_so() -> None:
     with pytest.raises(WitnessError, match="names no server"):
         drand.fetch_round(dataclasses.replace(QUICKNET, urls=()), 5)
-
-
-def test_the_beacon_promises_a_round_and_gives_its_value() -> None:
-    kept: dict[int, bytes] = {}
-    with DrandStub(clock=lambda: 2_000_000_000.0) as stub:
-        beacon = drand.DrandBeacon(stub.chain, kept.get, clock=stub.now, margin_s=30)
-        promise = beacon.promise()
-        assert promise.chain == stub.chain.name and stub.chain.time_s(promise.round) == 2_000_000_030
-        assert beacon.value(promise, "reg/x/v1") is None
-        kept[promise.round] = stub.answer(promise.round)
-        value = beacon.value(promise, "reg/x/v1")
-    assert value is not None and value.signature == stub.signature(promise.round)
-    assert value.source == f"evidence/beacon/{stub.chain.chain_hash}/{promise.round}.json"
-    assert beacon.value(BeaconPromise(QUICKNET.name, promise.round), "reg/x/v1") is None
-    kept[promise.round] = stub.answer(promise.round + 1)
-    with pytest.raises(WitnessError, match="another round"):
-        beacon.value(promise, "reg/x/v1")
