@@ -12,7 +12,9 @@ PolicyFile = Annotated[
     typer.Option("--policy", metavar="FILE", help="Your trust policy; default: $TRAP_POLICY, else the user's own."),
 ]
 
-group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Whom a verification believes.\n\nExample: trapkit policy show")
+group = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Whom a verification believes.\n\nExample: trapkit policy show"
+)
 
 
 @group.command()
@@ -32,4 +34,4 @@ def show(
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    app.add_typer(group, name="policy")
+    app.add_typer(group)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyblst import BlstP1Element, BlstP2Element
 
-from registry.beacon import BeaconPromise
 from registry.errors import CapExceeded, TrapError, WitnessError
 from registry.witness import drand, drand_signature
 from registry.witness.policy import QUICKNET
