@@ -13,7 +13,10 @@ PolicyFile = Annotated[
 ]
 
 group = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Whom a verification believes.\n\nExample: trapkit policy show"
+    name="policy",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show whom a verification believes.\n\nExample: trapkit policy show",
 )
 
 
