@@ -35,6 +35,7 @@ def ledger_document(report: StudyReport, policy_sha256: str | None = None) -> di
         "registrations": [_entry(proof) for proof in report.proofs],
         "attempts_log_problems": list(report.log_problems),
         "exploratory_runs": report.exploratory,
+        "unseen_pushes": list(report.unseen),
         "no_one_can_prove": list(NO_ONE_CAN_PROVE),
     }
 
@@ -57,6 +58,8 @@ def _entry(proof: Proof) -> dict[str, Any]:
         "plan_from": to_json(registration.plan_source),
         "rehearsal": registration.rehearsal,
         "supersedes": registration.supersedes,
+        "exclusions": list(draft.exclusions),
+        "max_attempts": draft.max_attempts,
         "simulated": any(run.simulated for run in proof.runs),
     }
     for name in ("blindness", "caveats", "notes", "deviations", "amendments"):

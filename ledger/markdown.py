@@ -33,6 +33,8 @@ def ledger_markdown(document: dict[str, Any]) -> str:
     lines += ["", "## Runs outside any registration", ""]
     lines += [f"- {code(path)}: exploratory, for ever" for path in document["exploratory_runs"]] or ["None found."]
     lines += [f"- attempts log: **REFUTED** {markdown(p)}" for p in document["attempts_log_problems"]]
+    lines += ["", "## Pushes whose commits are not in the repository", ""]
+    lines += [f"- {code(words)}: what it held cannot be told" for words in document["unseen_pushes"]] or ["None found."]
     lines += ["", "## What no one can prove", ""] + [f"- {text}" for text in document["no_one_can_prove"]]
     return "\n".join(lines) + "\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,11 +133,22 @@ def attempts_section(entry: dict[str, Any]) -> Iterator[str]:
         events[record["event"]] = events.get(record["event"], 0) + 1
     yield from ("", "### Attempts", "")
     yield "Every record found: " + (", ".join(f"{n} {event}" for event, n in sorted(events.items())) or "none") + "."
+    if entry.get("exclusions"):
+        causes = ", ".join(code(cause) for cause in entry["exclusions"])
+        yield f"Registered exclusions: {causes}; at most {entry['max_attempts']} attempts a run."
+    started = Counter((r["arm"], r["rate"], r["seed"]) for r in entry["attempts"] if r["event"] == "start")
+    for (arm, rate, seed), count in sorted(started.items(), key=str):
+        if count > 1:
+            yield f"- repeated: {code(arm)} {_rate(rate)} seed {seed} was started {count} times"
     for r in entry["attempts"]:
         if r["event"] == "abandoned" or r["late"]:
-            rate = "closed" if r["rate"] is None else f"{r['rate']:g}"
-            note = markdown(r["reason"] or "result pushed late")
-            yield f"- {r['event']}: {code(r['arm'])} {rate} seed {r['seed']}, attempt {r['attempt']}: {note}"
+            note = markdown(r["reason"] or "result pushed late") + (f" ({code(r['cause'])})" if r["cause"] else "")
+            run = f"{code(r['arm'])} {_rate(r['rate'])} seed {r['seed']}"
+            yield f"- {r['event']}: {run}, attempt {r['attempt']}: {note}"
+
+
+def _rate(rate: float | None) -> str:
+    return "closed" if rate is None else f"{rate:g}"
 
 
 def checks_section(entry: dict[str, Any]) -> Iterator[str]:

@@ -27,6 +27,7 @@ FOLDER = "attempts"
 SCHEMA = "trap-attempts-1"
 PUSH_TRIES = 5
 MAX_RESERVED = 1000
+CAUSES = ("preempted", "node_failed", "engine_never_ready")
 _FILE = re.compile(r"attempts/([0-9]{6})-(start|result)\.jsonl")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -37,7 +38,8 @@ class AttemptRecord:
 
     `event` is `start`, `complete` or `abandoned`. A start reserves attempts
     `attempt` .. `last_attempt`; a result speaks of `attempt` alone, and
-    `run_sha256` is the digest of its run.json (complete ones only).
+    `run_sha256` is the digest of its run.json (complete ones only). `cause`
+    is one of `CAUSES`, of an abandoned attempt whose own records show it.
     """
 
     event: str
@@ -54,6 +56,7 @@ class AttemptRecord:
     run_sha256: str | None = None
     late: bool = False
     reason: str | None = None
+    cause: str | None = None
 
     @property
     def run(self) -> RunId:
@@ -123,6 +126,7 @@ def _malformed(record: AttemptRecord) -> str | None:
         "run_sha256": not (_is_sha256(record.run_sha256) if record.event == "complete" else record.run_sha256 is None),
         "late": type(record.late) is not bool,
         "reason": type(record.reason) not in (str, NoneType),
+        "cause": record.cause is not None and (record.event != "abandoned" or record.cause not in CAUSES),
     }
     if not any(wrong.values()) and not _reserves(record):
         return "last_attempt"

@@ -59,6 +59,8 @@ class Draft:
     predictors: tuple[Predictor, ...]
     claim: str | None
     plan_from: str | None
+    exclusions: tuple[str, ...]
+    max_attempts: int
     source: dict[str, Any]
 
     @property
@@ -106,6 +108,8 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         predictors=predictors,
         claim=source.get("claim"),
         plan_from=source.get("plan_from"),
+        exclusions=tuple(source.get("exclusions", ())),
+        max_attempts=source.get("max_attempts", 1),
         source=source,
     )
 

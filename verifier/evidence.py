@@ -12,7 +12,7 @@ from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, read_log
 from registry.canonical import sha256_hex
-from registry.errors import StudyError, TrapError
+from registry.errors import CapExceeded, StudyError, TrapError
 from registry.mirror import Mirror, mirror_of
 from registry.predictions import Predictions, read_predictions
 from registry.registration import Registration, read_registration
@@ -22,7 +22,9 @@ from registry.witness.policy import BUILT_IN, Policy
 from registry.witness.rows import PushRow, in_order, rows_of
 from registry.witness.sightings import PushLog, Sighting, by_weight
 from verifier.draws import Draw, draw_of
-from verifier.push_logs import Ask, Online, push_logs, status_sightings
+from verifier.github_logs import compared, status_sightings
+from verifier.online import Ask, Online
+from verifier.push_logs import push_logs
 from verifier.stamps import Tagged, signed_sightings
 
 TAG_PREFIX = "refs/tags/"
@@ -39,7 +41,8 @@ class TagEvidence:
     `registration` or `predictions`. `rows` are the tag's rows in logs that
     have tags; `sightings` what witnesses saw of it, the weightiest first;
     `unusable` says why evidence that lies there is worth nothing. `contents`
-    counts the different files that any commit ever held under its path.
+    counts the different files that any commit ever held under its path;
+    `over_cap` tells a file that is too much to read from a malformed one.
     """
 
     name: str
@@ -48,6 +51,7 @@ class TagEvidence:
     oid: str | None
     tag: TagObject | None
     problem: str | None
+    over_cap: bool
     frozen: bytes | None
     contents: int
     at_head: bytes | None
@@ -100,6 +104,8 @@ def gather(
         settings = parse_settings(text)
         online = ask(settings, policy) if ask else Online()
         logs = push_logs(mirror, head, root if live else None, settings, policy, online, hours)
+        if online.contains:
+            logs = [compared(log, _tagged_commits(mirror), online.contains) for log in logs]
         reader = _Reader(mirror, head, settings, tuple(logs), policy, online)
         return StudyEvidence(
             root=root,
@@ -111,6 +117,14 @@ def gather(
             logs=tuple(logs),
             policy=policy,
         )
+
+
+def _tagged_commits(mirror: Mirror) -> list[str]:
+    """The commits of all tags of registrations and predictions."""
+    refs = mirror.refs().items()
+    ours = (ref for name, ref in refs if name.startswith((f"{TAG_PREFIX}reg/", f"{TAG_PREFIX}pred/")))
+    tags = (_tag_object(mirror, *ref)[0] for ref in ours)
+    return [tag.commit for tag in tags if tag]
 
 
 def _last_pushed(logs: Sequence[PushLog]) -> list[str]:
@@ -160,7 +174,7 @@ class _Reader:
         ref = self._refs.get(TAG_PREFIX + name, (None, "missing"))
         tag, problem = _tag_object(self._mirror, *ref)
         frozen = self._mirror.blob(tag.commit, path) if tag else None
-        registration, predictions = None, None
+        registration, predictions, over_cap = None, None, False
         if frozen is not None:
             try:
                 if name.startswith("reg/"):
@@ -168,7 +182,7 @@ class _Reader:
                 else:
                     predictions = read_predictions(frozen, path)
             except TrapError as error:
-                problem = error.diagnostics()
+                problem, over_cap = error.diagnostics(), isinstance(error, CapExceeded)
         sightings, unusable = self._sightings(name, ref[0], tag, frozen)
         return TagEvidence(
             name=name,
@@ -177,6 +191,7 @@ class _Reader:
             oid=ref[0],
             tag=tag,
             problem=problem,
+            over_cap=over_cap,
             frozen=frozen,
             contents=len(self._contents.get(path, ())),
             at_head=self._mirror.blob(self._head, path),
@@ -201,7 +216,9 @@ class _Reader:
         if oid is None or frozen is None:
             return tuple(by_weight(found)), ()
         number = self._settings.github.repository_id if self._settings.github else None
-        signed, unusable = signed_sightings(Tagged(name, oid, sha256_hex(frozen)), self._file, self._policy, number)
+        signed, unusable = signed_sightings(
+            Tagged(name, oid, str(commit), sha256_hex(frozen)), self._file, self._policy, number
+        )
         return tuple(by_weight([*found, *signed])), tuple(unusable)
 
 

@@ -40,7 +40,7 @@ from verifier.run_report import RunReport, release_of, report_run
 from verifier.scores import score
 from verifier.status import Order, derive_status
 from verifier.verdict import overall_verdict, rate_verdicts, run_verdicts
-from verifier.witness_checks import check_beacon, check_independent, check_log, check_push
+from verifier.witness_checks import check_beacon, check_independent, check_log, check_push, check_run_clocks
 
 
 def records_by_run(log: AttemptLog, tag: TagEvidence) -> dict[RunId, list[AttemptRecord]]:
@@ -99,7 +99,11 @@ def prove_registration(
         if drawable(tag.registration, beacon):
             proof.runs = _run_reports(tag, beacon, records, runs, executions, places)
             frozen = frozen_predictions(evidence, tag)
-            checks += [*_run_checks(proof.runs), check_predicted(tag.registration, frozen)]
+            checks += [
+                *_run_checks(proof.runs),
+                check_run_clocks(evidence, tag, proof.runs),
+                check_predicted(tag.registration, frozen),
+            ]
             usable = frozen if in_time(evidence, tag) else {}
             _judge(proof, tag.registration, frozen, usable, readings.outcome is Outcome.PROVEN)
         else:

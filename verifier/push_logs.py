@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from registry.errors import TrapError, WitnessError
+from registry.errors import TrapError
 from registry.guarded_git import run_git
 from registry.mirror import Mirror
 from registry.study_settings import StudySettings
-from registry.timestamps import moment
-from registry.witness.archive import GITHUB_FOLDER, LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
+from registry.witness.archive import LOCAL_LOG, SERVER_CHECKPOINT, SERVER_LOG
 from registry.witness.checkpoint import chain_name, read_checkpoint, verify_checkpoint
-from registry.witness.gh_archive import find_pushes
-from registry.witness.github_answers import Status
-from registry.witness.github_archive import read_archive
 from registry.witness.local import CHAIN, live_log
 from registry.witness.log import parse_log
 from registry.witness.policy import Policy
-from registry.witness.rows import PushRow
-from registry.witness.sightings import Graph, PushLog, Sighting, first_rows
-
-ARCHIVED = "archived by the author"
-ONLINE = "asked online"
-
-
-@dataclass(frozen=True)
-class ServedLog:
-    """A witness server's log and its signed checkpoint, as raw bytes."""
-
-    log: bytes
-    checkpoint: bytes
-
-
-@dataclass(frozen=True)
-class Online:
-    """What was asked of witnesses now.
-
-    `github` and `server` are None where one was not asked, a text where it
-    could not be. `contains` and `statuses` ask GitHub about one commit more.
-    """
-
-    asked: bool = False
-    github: tuple[PushRow, ...] | str | None = None
-    github_repository_id: int | None = None
-    contains: Callable[[str, str], bool | None] | None = None
-    statuses: Callable[[str], Sequence[Status]] | None = None
-    server: ServedLog | str | None = None
-
-
-Ask = Callable[[StudySettings, Policy], Online]
+from registry.witness.sightings import Graph, PushLog, first_rows
+from verifier.github_logs import archived_hours, github_logs
+from verifier.online import ARCHIVED, ONLINE, Online, ServedLog
 
 
 def push_logs(
@@ -69,8 +36,8 @@ def push_logs(
     logs = [
         *_local(mirror, head, root, settings),
         *_served(mirror, head, settings, policy, online),
-        *_github(mirror, head, settings, policy, online),
-        *_gh_archive(settings, hours),
+        *github_logs(mirror, head, settings, policy, online),
+        *archived_hours(settings, hours),
     ]
     graph = mirror.parents() if logs else {}
     return [against(log, graph) for log in logs]
@@ -138,97 +105,6 @@ def _signed(
         return replace(covered, independent=True, source=f"{source}, signed by a key of your policy")
     confirm = f"your policy does not name the key {signer}"
     return replace(covered, confirm=confirm, source=f"{source}, signed by a key that only the study names")
-
-
-def _github(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, online: Online) -> Iterable[PushLog]:
-    name = _github_name(settings)
-    rows, problem = _archived_rows(mirror, head, settings)
-    asked = _asked(name, settings, online)
-    if asked:
-        now = {row.id: row for row in asked.rows}
-        changed = next((row for row in rows if now.get(row.id, row) != row), None)
-        if changed:
-            problem = f"row {changed.id} of the archived answers is not what GitHub answers now"
-        yield asked
-    if rows or problem:
-        yield PushLog(
-            name,
-            tuple(rows),
-            ARCHIVED,
-            independent=False,
-            sees_tags=False,
-            confirm=None if asked and asked.independent else _how_to_confirm(settings, policy),
-            problem=problem,
-        )
-
-
-def _how_to_confirm(settings: StudySettings, policy: Policy) -> str:
-    if settings.github and settings.github.api not in policy.github_apis:
-        return f"your policy does not name {settings.github.api}"
-    return "run trapkit verify --online"
-
-
-def _github_name(settings: StudySettings) -> str:
-    return f"GitHub ({urlsplit(settings.github.api).netloc})" if settings.github else "GitHub"
-
-
-def _asked(name: str, settings: StudySettings, online: Online) -> PushLog | None:
-    """What GitHub answered now; a log without rows where it is worth nothing."""
-    if online.github is None:
-        return None
-    nothing = PushLog(name, (), "asked", independent=False, sees_tags=False)
-    if isinstance(online.github, str):
-        return replace(nothing, source=f"gave no answer: {online.github}")
-    expected = settings.github.repository_id if settings.github else None
-    if expected not in (None, online.github_repository_id):
-        words = f"repository {online.github_repository_id} has this name now, the study's is {expected}"
-        return replace(nothing, source=words)
-    return replace(nothing, rows=online.github, source=ONLINE, independent=True)
-
-
-def status_sightings(
-    commit: str, statuses: Callable[[str], Sequence[Status]], settings: StudySettings
-) -> list[Sighting]:
-    """A commit's earliest status, asked of GitHub now: it had the commit then."""
-    try:
-        times = [status.created_at for status in statuses(commit)]
-    except TrapError:
-        return []
-    name = _github_name(settings)
-    first = min(times, key=moment, default=None)
-    return [Sighting(name, "status", first, f"a commit status, {ONLINE}", True, commit)] if first else []
-
-
-def _archived_rows(mirror: Mirror, head: str, settings: StudySettings) -> tuple[Sequence[PushRow], str | None]:
-    """The rows of all archived answers together; contradictions as a problem."""
-    found: dict[int, PushRow] = {}
-    try:
-        for path in mirror.list_files(head, GITHUB_FOLDER):
-            archive = read_archive(mirror.blob(head, path) or b"", path)
-            _check_repository(archive.repository_id, settings, path)
-            for row in archive.rows:
-                if found.setdefault(row.id, row) != row:
-                    raise WitnessError(f"row {row.id} stands differently in another archived answer", where=path)
-    except TrapError as error:
-        return (), f"{error.where}: {error.what}"
-    return list(found.values()), None
-
-
-def _check_repository(number: int, settings: StudySettings, path: str) -> None:
-    expected = settings.github.repository_id if settings.github else None
-    if expected is not None and number != expected:
-        raise WitnessError(f"the answers are of repository {number}, the study's is {expected}", where=path)
-
-
-def _gh_archive(settings: StudySettings, hours: Path | None) -> Iterable[PushLog]:
-    """Pushes that GH Archive recorded: presence proves, absence does not."""
-    number = settings.github.repository_id if settings.github else None
-    if hours is None or number is None:
-        return
-    found = find_pushes(sorted(hours.glob("*.json.gz")), number)
-    words = [f"{found.skipped} lines skipped"] * bool(found.skipped) + [f"unread: {text}" for text in found.broken]
-    source = "; ".join(("hours of the auditor's own", *words))
-    yield PushLog("GH Archive", found.rows, source, independent=True, sees_tags=False)
 
 
 def _rewritten(copy: str, original: str) -> str:

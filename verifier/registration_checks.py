@@ -62,6 +62,8 @@ def check_frozen(evidence: TagEvidence) -> Check:
         return unprovable(name, "there is no tag object to read the registration from")
     if evidence.frozen is None:
         return refuted(name, "the tagged commit holds no such registration")
+    if evidence.registration is None and evidence.over_cap:
+        return unprovable(name, f"the registration is too much to read: {evidence.problem}")
     if evidence.registration is None:
         return refuted(name, f"the registration cannot be read: {evidence.problem}")
     registration = evidence.registration

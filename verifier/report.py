@@ -73,7 +73,11 @@ class Proof:
 
 @dataclass
 class StudyReport:
-    """A verification of a whole study, or of some of its registrations."""
+    """A verification of a whole study, or of some of its registrations.
+
+    `unseen` are pushes whose commits the clone lacks: what they held cannot
+    be told.
+    """
 
     study: str
     head: str
@@ -81,6 +85,7 @@ class StudyReport:
     witness_source: str
     log_problems: tuple[str, ...]
     exploratory: list[str]
+    unseen: tuple[str, ...] = ()
 
     @property
     def failures(self) -> int:
@@ -172,6 +177,7 @@ def report_json(report: StudyReport) -> dict[str, Any]:
         "proofs": [proof_json(proof) for proof in report.proofs],
         "log_problems": list(report.log_problems),
         "exploratory": report.exploratory,
+        "unseen_pushes": list(report.unseen),
         "proof_count": len(report.proofs),
         "failure_count": report.failures,
         "exit_code": report.exit_code,

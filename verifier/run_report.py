@@ -19,6 +19,7 @@ from registry.reading_catalogue import READING_KINDS
 from registry.registration import Registration
 from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
+from verifier.attempts import check_decides, deciding
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.gate_checks import GATE_CHECKS
 from verifier.readings import RunFrames, compute_readings
@@ -33,7 +34,8 @@ class RunReport:
     """What a verification found about one registered run.
 
     `state` is complete, missing (never started), abandoned (started, no
-    result), unrecorded (complete on disk, result not pushed) or unavailable.
+    result), unrecorded (complete on disk, result not pushed), undecided (a
+    complete attempt that may not decide) or unavailable.
     """
 
     run: RunId
@@ -47,12 +49,6 @@ class RunReport:
     readings: Readings = field(default_factory=dict)
     verdicts: list[RunVerdict] = field(default_factory=list)
     latency_bytes: bytes | None = None
-
-
-def deciding(records: list[AttemptRecord]) -> AttemptRecord | None:
-    """The first complete attempt of a simulated run decides."""
-    complete = [record for record in records if record.event == "complete"]
-    return min(complete, key=lambda record: record.attempt, default=None)
 
 
 def state_without_result(records: list[AttemptRecord], runs: Path, registration: Registration, run: RunId) -> str:
@@ -86,6 +82,7 @@ def report_run(
     try:
         record = _read_record(folder, chosen)
         _describe(report, record)
+        checks.append(check_decides(records, chosen, registration.draft, report.simulated is True))
         checks.append(check_identity(record.fields, registration.digest, run, chosen.attempt))
         tables = read_tables(folder, record)
         checks.append(proven("files", f"{len(tables)} tables have their digests and schemas"))
@@ -103,6 +100,8 @@ def report_run(
         else:
             checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
         report.readings = read(frames, registration, run, releases)
+        if checks[1].outcome is not Outcome.PROVEN:
+            report.state, report.readings = "undecided", {}
         report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
     report.check = group(run.path, checks, "every check of the run holds")
     return report

@@ -19,12 +19,13 @@ MAX_AUTHORITIES = 8
 
 @dataclass(frozen=True)
 class Tagged:
-    """A tag as signatures speak of it: its name, the id of its object, and the
-    SHA-256 of the tagged file.
+    """A tag as signatures speak of it: its name, the ids of its object and of
+    its commit, and the SHA-256 of the tagged file.
     """
 
     name: str
     oid: str
+    commit: str
     file_sha256: str
 
 
@@ -70,7 +71,8 @@ def _release(bundle: bytes, tagged: Tagged, policy: Policy, repository_id: int |
     found = verify_release_attestation(bundle, policy.release_signers, policy.release_timestamps)
     if repository_id not in (None, found.repository_id):
         raise WitnessError(f"the release is of repository {found.repository_id}, not {repository_id}")
-    wanted = {f"sha1:{tagged.oid}", f"sha256:{tagged.oid}", f"sha256:{tagged.file_sha256}"}
+    objects = {f"{kind}:{oid}" for kind in ("sha1", "sha256") for oid in (tagged.oid, tagged.commit)}
+    wanted = objects | {f"sha256:{tagged.file_sha256}"}
     if not wanted & set(found.subject_digests):
         raise WitnessError("the release is of another tag object, and does not carry the frozen file")
     words = f"attestation of release {found.tag}"

@@ -11,13 +11,15 @@ from pathlib import Path
 from registry.design import RunId
 from registry.errors import TrapError
 from registry.predictions import Values
+from registry.witness.sightings import PushLog
+from verifier.attempts import deciding
 from verifier.evidence import StudyEvidence, TagEvidence
 from verifier.prediction_proof import prove_predictions
 from verifier.predictors import evaluate, simulated_runs
 from verifier.proof import drawable, prove_registration, records_by_run
 from verifier.reexecution import Job, Rerun, rerun
 from verifier.report import Proof, StudyReport
-from verifier.run_report import deciding, frames_of, read
+from verifier.run_report import frames_of, read
 from verifier.verdict import Readings
 
 Places = dict[tuple[str, RunId], int]
@@ -46,7 +48,13 @@ def verify_study(evidence: StudyEvidence, runs: Path, only: str | None = None) -
         witness_source=evidence.witness_source,
         log_problems=(*evidence.log.problems, *_orphans(evidence)),
         exploratory=_exploratory(runs),
+        unseen=tuple(dict.fromkeys(words for log in evidence.logs for words in _unseen(log))),
     )
+
+
+def _unseen(log: PushLog) -> list[str]:
+    """The pushes of a log whose commits the repository lacks."""
+    return [f"{row.ref} at {row.timestamp} ({log.witness}): commit {row.after[:12]}" for row in log.unseen]
 
 
 def _selected(tags: tuple[TagEvidence, ...], only: str | None) -> list[TagEvidence]:

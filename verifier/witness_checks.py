@@ -8,6 +8,7 @@ clock of the author.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from registry.attempt_log import BRANCH, AttemptLog
 from registry.registration import Registration
@@ -17,6 +18,7 @@ from registry.witness.sightings import PushLog
 from verifier.check import Check, proven, refuted, unprovable
 from verifier.draws import Draw
 from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.run_report import RunReport
 from verifier.status import Status
 
 
@@ -119,6 +121,30 @@ def first_start(evidence: StudyEvidence, identity: str, version: int, log: PushL
     commits = evidence.log.commits_of_starts(identity, version)
     rows = in_order(log.first[commit] for commit in commits if commit in log.first)
     return rows[0] if rows else None
+
+
+def check_run_clocks(evidence: StudyEvidence, tag: TagEvidence, reports: Sequence[RunReport]) -> Check:
+    """Where order rests on run clocks: no run says that it began before a
+    witness had its start record, which was pushed before it could begin.
+    """
+    name, registration = "run_clocks", tag.registration
+    if registration is None or registration.waits_for_beacon:
+        return proven(name, "the beacon shows the order: no clock of the author's is needed", needed=False)
+    allowance = timedelta(seconds=evidence.policy.run_clock_allowance_s)
+    own = {
+        (r.run, r.attempt): commit
+        for r, commit in zip(evidence.log.records, evidence.log.commits, strict=False)
+        if (r.registration, r.version, r.event) == (tag.id, tag.version, "start")
+    }
+    for report in reports:
+        commit = own.get((report.run, report.attempt or 0), "")
+        rows = [log.first[commit] for log in evidence.logs if commit in log.first]
+        begun = report.started_at
+        late = next((row for row in rows if begun and moment(begun) < moment(row.timestamp) - allowance), None)
+        if late:
+            words = f"{report.run.path} says that it began {begun}, and was announced {late.timestamp} only"
+            return unprovable(name, f"{words}: its clock does not agree with the witness's")
+    return proven(name, "no run says that it began before it was announced")
 
 
 def check_before_runs(tag: TagEvidence, evidence: StudyEvidence) -> Check:

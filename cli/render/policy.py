@@ -38,7 +38,7 @@ def _root(pem: str) -> str:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
-    certificate = x509.load_pem_x509_certificate(pem.encode())
+    certificate = x509.load_pem_x509_certificates(pem.encode())[0]
     fingerprint = certificate.fingerprint(hashes.SHA256()).hex()
     return f"{certificate.subject.rfc4514_string()}, SHA-256 {fingerprint}"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from cli.render.table import table
 from registry.errors import RegistrationError
 from registry.plain_text import plain
+from verifier.attempts import deciding
 from verifier.evidence import StudyEvidence, TagEvidence
-from verifier.run_report import deciding, state_without_result
+from verifier.run_report import state_without_result
 
 
 def status_text(evidence: StudyEvidence, runs: Path, identity: str | None) -> str:

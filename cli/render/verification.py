@@ -23,6 +23,7 @@ HEADLINE = (
 STATE_WORDS = {
     "missing": "never started",
     "abandoned": "abandoned, started and without a result",
+    "undecided": "complete, and not the attempt that may decide",
     "unrecorded": "unrecorded, complete here and its result not pushed",
 }
 _MAX_LISTED = 12
@@ -35,6 +36,9 @@ def verification_text(report: StudyReport) -> str:
     parts += [f"attempts log REFUTED: {plain(problem)}" for problem in report.log_problems]
     if report.exploratory:
         parts.append(f"{len(report.exploratory)} exploratory runs beside them (unregistered, never evidence)")
+    if report.unseen:
+        listed = [f"  {plain(words)}" for words in report.unseen[:_MAX_LISTED]]
+        parts.append("\n".join(("pushes whose commits are not in this clone; what they held cannot be told:", *listed)))
     return "\n\n".join(parts) + f"\n\n{report.last_line}"
 
 

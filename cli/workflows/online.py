@@ -11,7 +11,7 @@ from registry.study_settings import StudySettings
 from registry.timestamps import moment
 from registry.witness.policy import Policy
 from verifier.evidence import StudyEvidence
-from verifier.push_logs import Online, ServedLog
+from verifier.online import Online, ServedLog
 
 
 def ask_witnesses(settings: StudySettings, policy: Policy) -> Online:

@@ -125,7 +125,7 @@ def _checked(text: str, where: str) -> str:
     from cryptography import x509
 
     try:
-        x509.load_pem_x509_certificate(text.encode())
+        x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         raise StudyError("not a PEM certificate", where=where, remedy="-----BEGIN CERTIFICATE----- ...") from None
     return text
