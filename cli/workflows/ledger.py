@@ -22,7 +22,7 @@ def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = 
     Returns the files written and the verification behind them.
     """
     report, evidence = verify(start, runs=runs, policy=policy or built_in(), live=False)
-    document = ledger_document(report, digest(to_json(policy)) if policy else None)
+    document = ledger_document(report, _policy_digest(policy) if policy else None)
     folder = evidence.root / "evidence"
     folder.mkdir(exist_ok=True)
     paths = []
@@ -33,3 +33,8 @@ def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = 
         partial.replace(path)
         paths.append(path)
     return paths, report
+
+
+def _policy_digest(policy: Policy) -> str:
+    """SHA-256 of what is trusted, wherever its file lies."""
+    return digest({name: value for name, value in to_json(policy).items() if name != "sources"})

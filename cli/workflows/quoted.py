@@ -53,7 +53,7 @@ def calibration_of(
         )
     run_registration(study, repository, registered, policy, reporter)
     proof = _proven(study, draft.calibration, policy)
-    reporter.say(f"calibration {proof.tag}: proven")
+    reporter.say(f"calibration {proof.tag}: its runs hold")
     assert proof.registration is not None
     return quote(proof.registration, proof.runs)
 
