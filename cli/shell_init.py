@@ -22,6 +22,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "predict",
     "run",
     "verify",
+    "audit",
     "status",
     "ledger",
     "show",

@@ -31,7 +31,7 @@ def github_logs(
     """What GitHub answers now, and the archived answers that it may contradict."""
     name = _github_name(settings)
     rows, problem = _archived_rows(mirror, head, settings)
-    asked = _asked(name, settings, online)
+    asked = next(iter(asked_logs(settings, online)), None)
     if asked:
         now = {row.id: row for row in asked.rows}
         changed = next((row for row in rows if now.get(row.id, row) != row), None)
@@ -60,18 +60,20 @@ def _how_to_confirm(settings: StudySettings, policy: Policy) -> str:
     return "run trapkit verify --online"
 
 
-def _asked(name: str, settings: StudySettings, online: Online) -> PushLog | None:
-    """What GitHub answered now; a log without rows where it is worth nothing."""
+def asked_logs(settings: StudySettings, online: Online) -> list[PushLog]:
+    """What GitHub answered now, if it was asked; a log without rows where it
+    is worth nothing.
+    """
     if online.github is None:
-        return None
-    nothing = PushLog(name, (), "asked", independent=False, sees_tags=False)
+        return []
+    nothing = PushLog(_github_name(settings), (), "asked", independent=False, sees_tags=False)
     if isinstance(online.github, str):
-        return replace(nothing, source=f"gave no answer: {online.github}")
+        return [replace(nothing, source=f"gave no answer: {online.github}")]
     expected = settings.github.repository_id if settings.github else None
     if expected not in (None, online.github_repository_id):
         words = f"repository {online.github_repository_id} has this name now, the study's is {expected}"
-        return replace(nothing, source=words)
-    return replace(nothing, rows=online.github, source=ONLINE, independent=True)
+        return [replace(nothing, source=words)]
+    return [replace(nothing, rows=online.github, source=ONLINE, independent=True)]
 
 
 def _archived_rows(mirror: Mirror, head: str, settings: StudySettings) -> tuple[Sequence[PushRow], str | None]:

@@ -1,4 +1,4 @@
-"""Commands of a reader: verify, status, ledger, show."""
+"""Commands of a reader: verify, audit, status, ledger, show."""
 
 from __future__ import annotations
 
@@ -94,7 +94,33 @@ def show(
     print(found.data.decode() if as_json else registration_text(found))
 
 
+def audit(
+    file: Annotated[Path, typer.Argument(metavar="CLAIMS", help="A file of claims, trap-claims-1.")],
+    repository: Annotated[
+        Path, typer.Option(metavar="DIR", help="A clone of the repository; default: the current folder.")
+    ] = Path(),
+    online: Annotated[bool, typer.Option("--online", help="Ask GitHub when it was pushed.")] = False,
+    policy: PolicyFile = None,
+    gh_archive: Annotated[Path | None, typer.Option(metavar="DIR", help="GH Archive hours of your own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check claims about a repository made with other tools.
+
+    Tags, commits, file digests, push times and run starts, in the words of
+    verify. Exit codes are verify's.
+
+    Example: trapkit audit claims.yaml --repository clone --online
+    """
+    from cli.render.claims import audit_json, audit_text
+    from cli.workflows.audit import audit_claims
+    from registry.witness.policy_file import load_policy
+
+    found = audit_claims(file, repository, load_policy(policy, repository), online=online, hours=gh_archive)
+    print(audit_json(found) if as_json else audit_text(found))
+    raise typer.Exit(found.exit_code)
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    for command in (verify, status, ledger, show):
+    for command in (verify, audit, status, ledger, show):
         app.command()(command)

@@ -174,7 +174,7 @@ def test_every_check_of_the_verifier_is_explained() -> None:
     named = re.compile(r'(?:\bname(?:, \w+)? = |proven\(\s*|refuted\(\s*|unprovable\(\s*)"([a-z_]+)"')
     found = {name for file in (ROOT / "verifier").glob("*.py") for name in named.findall(text_of(file))}
     assert {"tag_signed", "executed_again", "runs_distinct"} <= found
-    page = text_of(DOCS / "verify-a-study.md")
+    page = text_of(DOCS / "verify-a-study.md") + text_of(DOCS / "audit-claims.md")
     assert [name for name in sorted(found) if f"| `{name}` |" not in page] == []
 
 
