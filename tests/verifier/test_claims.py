@@ -33,7 +33,7 @@ class World:
     def claims(self, **changes: Any) -> dict[str, Any]:
         claim = {
             "id": "pred",
-            "tag": "icml-trap-pred",
+            "tag": "frozen-pred",
             "commit": self.commit[:7],
             "tag_kind": "annotated",
             "files": [{"path": "rule.txt", "sha256": hashlib.sha256(RULE).hexdigest()}],
@@ -77,7 +77,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (work / "rule.txt").write_bytes(RULE)
     git(work, "add", "rule.txt")
     git(work, "commit", "-q", "-m", "rule")
-    git(work, "tag", "-a", "icml-trap-pred", "-m", "frozen")
+    git(work, "tag", "-a", "frozen-pred", "-m", "frozen")
     git(work, "tag", "light")
     commit = git(work, "rev-parse", "HEAD")
     git(work, "commit", "-q", "--allow-empty", "-m", "later")

@@ -81,14 +81,14 @@ def test_copies_of_the_author_give_no_more_than_registered(sightings: list[Sight
 def test_the_first_row_of_a_commit_is_the_earliest_that_holds_it(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 12))
     graph = {
-        f"{n:040x}": tuple(f"{p:040x}" for p in sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=2))))
+        f"{n + 1:040x}": tuple(f"{p + 1:040x}" for p in sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=2))))
         if n
         else ()
         for n in range(size)
     }
     heads = data.draw(st.lists(st.integers(0, size + 2), max_size=8))
     rows = [
-        PushRow(n, data.draw(times), "refs/heads/main", "0" * 40, f"{head:040x}", "push")
+        PushRow(n, data.draw(times), "refs/heads/main", "0" * 40, f"{head + 1:040x}", "push")
         for n, head in enumerate(heads, 1)
     ]
     first, unseen = first_rows(rows, graph)
