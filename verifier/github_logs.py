@@ -68,7 +68,7 @@ def asked_logs(settings: StudySettings, online: Online) -> list[PushLog]:
         return []
     nothing = PushLog(_github_name(settings), (), "asked", independent=False, sees_tags=False)
     if isinstance(online.github, str):
-        return [replace(nothing, source=f"gave no answer: {online.github}")]
+        return [replace(nothing, source=f"asked: {online.github}")]
     expected = settings.github.repository_id if settings.github else None
     if expected not in (None, online.github_repository_id):
         words = f"repository {online.github_repository_id} has this name now, the study's is {expected}"
