@@ -57,15 +57,23 @@ def _drand(registration: Registration, read: Read, chain: DrandChain | None) -> 
     data = read(path)
     out_at = timestamp_of(chain.time_s(promise.round)) if chain else None
     if data is None:
-        return Draw(out_at=out_at, missing=f"round {promise.round} is not in the study's archive: not drawn yet")
+        return Draw(
+            trusted=chain is not None,
+            out_at=out_at,
+            missing=f"round {promise.round} is not in the study's archive: not drawn yet",
+        )
     try:
         number, signature = parse_round(data, path)
         if number != promise.round:
-            return Draw(out_at=out_at, refuted=f"{path} holds round {number}, promised was {promise.round}")
+            return Draw(
+                trusted=chain is not None,
+                out_at=out_at,
+                refuted=f"{path} holds round {number}, promised was {promise.round}",
+            )
         if chain is None:
             value = BeaconValue(promise.chain, number, signature, path)
             return Draw(value, missing="its chain is not in your policy: nothing shows that the value is the chain's")
         verify_round(chain, number, signature)
     except TrapError as error:
-        return Draw(out_at=out_at, refuted=f"{path}: {error.what}")
+        return Draw(trusted=chain is not None, out_at=out_at, refuted=f"{path}: {error.what}")
     return Draw(BeaconValue(promise.chain, number, signature, path), trusted=True, out_at=out_at)
