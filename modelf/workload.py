@@ -7,6 +7,7 @@ Source: the paper's workload, T = min(Geometric(1/15), 60), prompts of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from modelf.turn_law import TruncatedGeometric, TurnLaw
 
@@ -57,7 +58,12 @@ class Workload:
         154,528.9 for the standard workload; lambda_ref is the all-miss
         prefill rate over this number.
         """
-        return float(sum(self.turns.survival(k) * p for k, p in enumerate(self.prompts(), 1)))
+        return _expected_session_prompt_tokens(self)
+
+
+@lru_cache(maxsize=1024)
+def _expected_session_prompt_tokens(workload: Workload) -> float:
+    return float(sum(workload.turns.survival(k) * p for k, p in enumerate(workload.prompts(), 1)))
 
 
 STANDARD_WORKLOAD = Workload(

@@ -19,7 +19,7 @@ from registry.registration import Registration, read_registration
 from registry.study_settings import STUDY_FILE, StudySettings, parse_settings
 from registry.tags import TagObject, parse_tag, parse_tag_name
 from registry.witness.policy import BUILT_IN, Policy
-from registry.witness.rows import PushRow, in_order, rows_of
+from registry.witness.rows import PushRow, in_order
 from registry.witness.sightings import PushLog, Sighting, by_weight
 from verifier.draws import Draw, draw_of
 from verifier.github_logs import compared, status_sightings
@@ -129,7 +129,7 @@ def _tagged_commits(mirror: Mirror) -> list[str]:
 
 def _last_pushed(logs: Sequence[PushLog]) -> list[str]:
     """The last commit of the attempts log that each witness saw pushed."""
-    last = (rows_of(in_order(log.rows), f"refs/heads/{BRANCH}")[-1:] for log in logs)
+    last = (in_order(log.rows_of(f"refs/heads/{BRANCH}"))[-1:] for log in logs)
     return [row.after for rows in last for row in rows if not row.deletion]
 
 
@@ -197,7 +197,7 @@ class _Reader:
             at_head=self._mirror.blob(self._head, path),
             registration=registration,
             predictions=predictions,
-            rows=tuple(row for log in self._logs for row in rows_of(log.rows, TAG_PREFIX + name)),
+            rows=tuple(row for log in self._logs for row in log.rows_of(TAG_PREFIX + name)),
             sightings=sightings,
             unusable=unusable,
             draw=draw_of(registration, self._logs, self._file, self._policy) if registration else Draw(),

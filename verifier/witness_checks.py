@@ -39,7 +39,7 @@ def check_push(evidence: TagEvidence, logs: Sequence[PushLog]) -> Check:
 
 def _moved(evidence: TagEvidence, log: PushLog) -> str | None:
     """What contradicts the tag in a log that has tags."""
-    rows = [row for row in log.rows if row.ref == f"refs/tags/{evidence.name}"]
+    rows = log.rows_of(f"refs/tags/{evidence.name}")
     move = next((row for row in rows if row.after != rows[0].after), None)
     if move:
         word = "deleted" if move.deletion else "moved to another object"
@@ -91,8 +91,8 @@ def check_beacon(registration: Registration | None, draw: Draw, evidence: TagEvi
 def check_log(evidence: StudyEvidence, tag: TagEvidence) -> Check:
     """The attempts log only grew, was seen pushed, and speaks of registered runs."""
     name, log = "attempts_log", evidence.log
-    for row in (row for pushes in evidence.logs for row in pushes.rows):
-        if row.ref == f"refs/heads/{BRANCH}" and row.activity_type in ("force_push", "branch_deletion"):
+    for row in (row for pushes in evidence.logs for row in pushes.rows_of(f"refs/heads/{BRANCH}")):
+        if row.activity_type in ("force_push", "branch_deletion"):
             return refuted(name, f"the log's branch was rewritten ({row.activity_type}) at {row.timestamp}")
     if log.problems:
         return refuted(name, log.problems[0])

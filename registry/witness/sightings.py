@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from registry.timestamps import moment
-from registry.witness.rows import PushRow, in_order, rows_of
+from registry.witness.rows import PushRow, in_order
 
 Graph = Mapping[str, tuple[str, ...]]
 
@@ -63,10 +64,22 @@ class PushLog:
     first: Mapping[str, PushRow] = field(default_factory=dict)
     unseen: tuple[PushRow, ...] = ()
 
+    @cached_property
+    def by_ref(self) -> Mapping[str, tuple[PushRow, ...]]:
+        """The rows of every ref, each in the order of the log."""
+        found: dict[str, list[PushRow]] = {}
+        for row in self.rows:
+            found.setdefault(row.ref, []).append(row)
+        return {ref: tuple(rows) for ref, rows in found.items()}
+
+    def rows_of(self, ref: str) -> tuple[PushRow, ...]:
+        """The rows of one ref, in the order of the log."""
+        return self.by_ref.get(ref, ())
+
     def of_tag(self, name: str, oid: str | None, commit: str | None) -> list[PushRow]:
         """The rows that show the push of this very tag, the earliest first."""
         if self.sees_tags:
-            return [row for row in rows_of(self.rows, f"refs/tags/{name}") if row.after == oid]
+            return [row for row in self.rows_of(f"refs/tags/{name}") if row.after == oid]
         row = self.first.get(commit or "")
         return [row] if row else []
 
