@@ -36,7 +36,8 @@ def _integer_column(frame: pd.DataFrame, name: str) -> IntArray:
 
 def equal_to(column: npt.NDArray[Any], text: str) -> BoolArray:
     """Where an object column holds exactly `text`."""
-    return np.fromiter((value == text for value in column), np.bool_, column.size)
+    found: BoolArray = np.equal(column, np.array(text, dtype=object), dtype=np.bool_, casting="unsafe")
+    return found
 
 
 def inside(times: FloatArray, window: Window) -> BoolArray:
