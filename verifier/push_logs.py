@@ -16,6 +16,7 @@ from registry.witness.checkpoint import chain_name, read_checkpoint, verify_chec
 from registry.witness.local import CHAIN, live_log
 from registry.witness.log import parse_log
 from registry.witness.policy import Policy
+from registry.witness.served import broken_promises
 from registry.witness.sightings import Graph, PushLog, first_rows
 from verifier.github_logs import archived_hours, github_logs
 from verifier.online import ARCHIVED, ONLINE, Online, ServedLog
@@ -91,7 +92,9 @@ def _differs(archived: bytes | None, asked: bytes) -> bool:
 def _signed(
     name: str, served: ServedLog, repository: str, key: str, policy: Policy, source: str, problem: str | None
 ) -> PushLog:
-    """A served log, independent where a key of the policy signed all of it."""
+    """A served log, independent where a key of the policy signed all of it,
+    and it shows nothing that a witness server never lets happen.
+    """
     empty = PushLog(name, (), source, independent=False, sees_tags=True, draws=chain_name(key), problem=problem)
     try:
         rows = parse_log(served.log, SERVER_LOG)
@@ -101,6 +104,9 @@ def _signed(
     except TrapError as error:
         return replace(empty, source="unreadable", problem=problem or f"{error.where or name}: {error.what}")
     covered = replace(empty, rows=tuple(rows[: checkpoint.rows]), draws=chain_name(signer))
+    broken = next(iter(broken_promises(covered.rows)), None)
+    if broken:
+        return replace(covered, source=source, problem=problem or f"the {name} broke its promises: {broken}")
     if signer in trusted:
         return replace(covered, independent=True, source=f"{source}, signed by a key of your policy")
     confirm = f"your policy does not name the key {signer}"
