@@ -45,7 +45,7 @@ def github_logs(
             ARCHIVED,
             independent=False,
             sees_tags=False,
-            confirm=None if asked and asked.independent else _how_to_confirm(settings, policy),
+            confirm=_how_to_confirm(rows, asked, settings, policy),
             problem=problem,
         )
 
@@ -54,7 +54,16 @@ def _github_name(settings: StudySettings) -> str:
     return f"GitHub ({urlsplit(settings.github.api).netloc})" if settings.github else "GitHub"
 
 
-def _how_to_confirm(settings: StudySettings, policy: Policy) -> str:
+def _how_to_confirm(
+    rows: Sequence[PushRow], asked: PushLog | None, settings: StudySettings, policy: Policy
+) -> str | None:
+    """What archived rows lack; None where GitHub shows all of them now. Rows
+    may expire, so that one is gone is no contradiction.
+    """
+    if asked and asked.independent:
+        shown = {row.id for row in asked.rows}
+        gone = any(row.id not in shown for row in rows)
+        return "GitHub's log does not show all of these pushes now" if gone else None
     if settings.github and settings.github.api not in policy.github_apis:
         return f"your policy does not name {settings.github.api}"
     return "run trapkit verify --online"

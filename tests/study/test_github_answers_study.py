@@ -181,6 +181,17 @@ def test_an_auditor_is_told_and_falls_back_to_the_archive(
     assert TOKEN not in done.text
 
 
+def test_a_log_whose_rows_are_gone_neither_proves_nor_refutes(
+    registered: Path, services: Hosts, slept_s: list[float], tmp_path: Path
+) -> None:
+    services.policy()
+    services.github.bare, services.github.rows = None, []
+    done = command(clone_of_branch(registered, tmp_path), "verify", "--online")
+    assert done.code == 3, done.text
+    assert "GitHub's log does not show all of these pushes now" in done.out
+    assert done.out.rstrip().endswith("1 proofs, 0 failures")
+
+
 def test_the_token_stays_from_an_api_that_only_the_study_names(
     registered: Path, services: Hosts, slept_s: list[float], tmp_path: Path
 ) -> None:
