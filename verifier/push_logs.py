@@ -81,8 +81,10 @@ def _served(mirror: Mirror, head: str, settings: StudySettings, policy: Policy, 
     if asked:
         problem = _rewritten("the archived push log", "the server's own") if _differs(log, asked.log) else None
         yield _signed(name, asked, server.repository, server.key, policy, ONLINE, problem)
-    elif log is not None:
-        yield _signed(name, ServedLog(log, checkpoint or b""), server.repository, server.key, policy, ARCHIVED, None)
+        return
+    source = f"{ARCHIVED} ({online.server})" if isinstance(online.server, str) else ARCHIVED
+    if log is not None:
+        yield _signed(name, ServedLog(log, checkpoint or b""), server.repository, server.key, policy, source, None)
 
 
 def _differs(archived: bytes | None, asked: bytes) -> bool:

@@ -10,7 +10,7 @@ from registry.study_settings import StudySettings
 from registry.witness.github import GitHubClient, token_from_environment
 from registry.witness.policy import Policy
 
-PATIENCE_S = 60.0
+TRIES = 21
 BETWEEN_S = 3.0
 
 
@@ -33,16 +33,14 @@ def github_client(settings: StudySettings, policy: Policy) -> GitHubClient:
 
 def wait_for_row(client: GitHubClient, commit: str, sleep: Callable[[float], None] = time.sleep) -> None:
     """Ask until the activity log holds a row with `commit`; only the last
-    answer is kept. WitnessError where it does not within `PATIENCE_S`.
+    answer is kept. WitnessError where it does not after `TRIES`.
     """
-    kept, waited_s = len(client.answers), 0.0
-    while True:
+    kept = len(client.answers)
+    for attempt in range(TRIES):
         del client.answers[kept:]
         if any(row.after == commit for row in client.newest()):
             return
-        if waited_s >= PATIENCE_S:
-            raise WitnessError(
-                f"GitHub's activity log does not show the push within {PATIENCE_S:.0f} s", where=commit[:12]
-            )
-        sleep(BETWEEN_S)
-        waited_s += BETWEEN_S
+        if attempt < TRIES - 1:
+            sleep(BETWEEN_S)
+    patience_s = (TRIES - 1) * BETWEEN_S
+    raise WitnessError(f"GitHub's activity log does not show the push within {patience_s:.0f} s", where=commit[:12])

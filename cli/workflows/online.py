@@ -21,8 +21,10 @@ def ask_witnesses(settings: StudySettings, policy: Policy) -> Online:
     online = Online(asked=True)
     if settings.github:
         online = _ask_github(online, settings, policy)
-    if settings.server and settings.server.url in {server.url for server in policy.witness_servers}:
-        online = replace(online, server=_ask_server(settings))
+    if settings.server:
+        known = settings.server.url in {server.url for server in policy.witness_servers}
+        answer = _ask_server(settings) if known else f"not asked: your policy does not name {settings.server.url}"
+        online = replace(online, server=answer)
     return online
 
 

@@ -66,6 +66,7 @@ def slept_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr("cli.workflows.github.GitHubClient", client)
     monkeypatch.setattr("cli.workflows.github.wait_for_row.__defaults__", (waits.append,))
     monkeypatch.setattr("cli.workflows.github.BETWEEN_S", 15.0)
+    monkeypatch.setattr("cli.workflows.github.TRIES", 5)
     monkeypatch.setenv("TRAP_GITHUB_TOKEN", TOKEN)
     return waits
 
