@@ -54,6 +54,13 @@ def test_a_manifest_that_names_a_file_elsewhere(finished: Path, tmp_path: Path, 
         read_run_record(tmp_path)
 
 
+def test_a_run_record_with_a_key_that_stands_twice(finished: Path, tmp_path: Path) -> None:
+    text = (finished / RUN / "run.json").read_text()
+    (tmp_path / "run.json").write_text(text.replace('"seed":', '"seed": 1, "seed":', 1))
+    with pytest.raises(RecordError, match="a key stands twice"):
+        read_run_record(tmp_path)
+
+
 def test_a_table_that_is_a_link(finished: Path, tmp_path: Path) -> None:
     record = read_run_record(finished / RUN)
     for name in record.files:
