@@ -38,10 +38,10 @@ def read_run_record(folder: Path) -> RunRecord:
     data = bytes_inside(folder, RUN_FILE, MAX_RUN_BYTES)
     where = str(folder / RUN_FILE)
     try:
-        fields = json.loads(data, parse_constant=_refuse)
+        fields = json.loads(data, parse_constant=_refuse, object_pairs_hook=_unique)
         json.dumps(fields, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise RecordError("run.json is not JSON", where=where) from None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"run.json is not JSON: {short(error)}", where=where) from None
     if not isinstance(fields, dict) or fields.get("schema") != RUN_SCHEMA:
         raise RecordError("not a run record of this version", where=where, remedy=RUN_SCHEMA)
     engine, files = fields.get("engine"), fields.get("files")
@@ -58,6 +58,13 @@ def read_run_record(folder: Path) -> RunRecord:
 
 def _refuse(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once: readers differ about which one counts."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 def read_tables(folder: Path, record: RunRecord) -> dict[str, pa.Table]:

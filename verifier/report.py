@@ -10,6 +10,7 @@ from typing import Any
 
 from registry.attempt_log import AttemptRecord
 from registry.beacon import BeaconValue
+from registry.plain_text import escaped_json
 from registry.registration import Registration
 from registry.witness.sightings import Sighting
 from verifier.check import Check, Outcome
@@ -185,5 +186,5 @@ def report_json(report: StudyReport) -> dict[str, Any]:
 
 
 def dumps(value: Any) -> str:
-    """JSON text with sorted keys, the same bytes for the same value."""
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    """JSON text with sorted keys, the same bytes for the same value, safe on a terminal."""
+    return escaped_json(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False))

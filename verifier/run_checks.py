@@ -144,7 +144,28 @@ def _chain_problem(turns: pd.DataFrame, sessions: pd.DataFrame, context: RunCont
     if len(wrong):
         row = sessions.iloc[int(wrong[0])]
         return f"{row.session} says {row.turns_done} turns done, its turns say {finished[wrong[0]]}"
-    return None
+    return _turn_left_out(turns, sessions, codes, context)
+
+
+def _turn_left_out(
+    turns: pd.DataFrame, sessions: pd.DataFrame, codes: npt.NDArray[np.intp], context: RunContext
+) -> str | None:
+    """The first turn that became due before the horizon and has no row, if any."""
+    turn, done_s = turns.turn.to_numpy(), turns.done_s.to_numpy()
+    held = np.bincount(codes, minlength=len(sessions))
+    if not held.all():
+        return f"{sessions.session.iloc[int(np.flatnonzero(held == 0)[0])]} arrived, and has no turn"
+    # Turns are numbered without a gap here: the last one's number is their count.
+    last = (turn == held[codes]) & (turns.outcome == "ok").to_numpy(dtype=bool)
+    after_s = _tool_times(sessions, context)[codes, np.clip(turn - 1, 0, None)]
+    if slowdown := context.arm.tool_slowdown:
+        after_s = after_s + np.array([slowdown.added_s(time_s) for time_s in done_s])
+    due_s = done_s + after_s
+    left_out = np.flatnonzero(last & (due_s < context.design.horizon_s))
+    if not len(left_out):
+        return None
+    at = left_out[0]
+    return f"turn {turn[at] + 1} of {turns.session.iloc[int(at)]} became due at {due_s[at]} s, and is not there"
 
 
 def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.float64]:

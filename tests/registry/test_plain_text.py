@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.plain_text import code, markdown, plain, without_credentials
+from registry.plain_text import code, escaped_json, markdown, plain, without_credentials
 
 hostile = st.one_of(
     st.text(max_size=60),
@@ -97,3 +98,11 @@ def test_markdown_escapes(text: str, shown: str) -> None:
 )
 def test_credentials_are_cut_out_of_urls(url: str, shown: str) -> None:
     assert without_credentials(url) == shown
+
+
+@given(st.recursive(st.text(max_size=20), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner)))
+@settings(max_examples=60, deadline=None)
+def test_escaped_json_is_the_same_value_without_hidden_characters(value: object) -> None:
+    text = escaped_json(json.dumps(value, indent=1, ensure_ascii=False))
+    assert json.loads(text) == value
+    assert all(c == "\n" or plain(c) == c for c in text if c != " ")

@@ -76,16 +76,24 @@ class Hosts:
 
 @contextlib.contextmanager
 def hosts(folder: Path) -> Iterator[Hosts]:
-    """Start every service; the drand chain's clock is moved instead of waiting."""
+    """Start every service."""
     with FollowingStub(REPOSITORY) as github, DrandStub() as drand, TimestampAuthority() as authority:
-        found = Hosts(github, drand, authority, folder)
-        found.policy()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("TRAP_POLICY", str(found.policy_file))
-            clock = SimpleNamespace(time=drand.now, sleep=drand.advance)
-            patch.setattr("cli.workflows.beacons.time", clock)
-            patch.setattr("cli.workflows.github.BETWEEN_S", 0.0)
-            yield found
+        yield Hosts(github, drand, authority, folder)
+
+
+@contextlib.contextmanager
+def trusted(found: Hosts) -> Iterator[None]:
+    """The program believes these services; the drand chain's clock is moved
+    instead of waiting.
+    """
+    found.policy()
+    found.github.faults.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAP_POLICY", str(found.policy_file))
+        clock = SimpleNamespace(time=found.drand.now, sleep=found.drand.advance)
+        patch.setattr("cli.workflows.beacons.time", clock)
+        patch.setattr("cli.workflows.github.BETWEEN_S", 0.0)
+        yield
 
 
 def github_study(folder: Path, services: Hosts) -> Path:

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.study.hosted import Hosts, clone_of, finish, github_study, hosts
-from tests.support import command, git
-
-
-@pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_DISABLE_JIT", "1")
-        patch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
-        with hosts(tmp_path_factory.mktemp("hosts")) as found:
-            yield found
-
-
-@pytest.fixture(scope="module")
-def study(services: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = github_study(tmp_path_factory.mktemp("github"), services)
-    finish(root)
-    return root
+from tests.study.hosted import Hosts, clone_of
+from tests.support import command, copy_study
 
 
 @pytest.fixture
-def clone(study: Path, services: Hosts, tmp_path: Path) -> Path:
-    services.policy()
-    return clone_of(study, tmp_path)
+def study(github_finished: Path, tmp_path: Path) -> Path:
+    return copy_study(github_finished, tmp_path)
+
+
+@pytest.fixture
+def clone(github_finished: Path, services: Hosts, tmp_path: Path) -> Path:
+    return clone_of(github_finished, tmp_path)
 
 
 def test_tokens_prove_it_offline(clone: Path) -> None:
@@ -56,7 +43,6 @@ def test_the_ledger_is_the_same_on_two_clones(study: Path, clone: Path) -> None:
     for root in (study, clone):
         assert command(root, "ledger").code == 3
         pages.append([(root / "evidence" / name).read_bytes() for name in ("ledger.json", "LEDGER.md")])
-    git(study, "checkout", "-q", "--", ".")
     assert pages[0] == pages[1]
     entries = json.loads(pages[0][0])["registrations"]
     assert all("your policy does not name" in entry["status"]["reason"] for entry in entries)
