@@ -14,29 +14,35 @@ from registry.timestamps import from_rfc3339
 
 @dataclass(frozen=True)
 class ClaimedRun:
-    """A run and its start by its own clock, RFC 3339 in UTC: the author's word."""
+    """A run and its start by its own clock, RFC 3339 in UTC: the claimant's
+    word. `source` says where the claimant has it from.
+    """
 
     name: str
     started_at: str
+    source: str | None = None
 
 
 @dataclass(frozen=True)
 class Claim:
     """What is said of one tag.
 
-    `commit` is a commit's id or its beginning; `files` maps paths in it to
-    SHA-256 digests; `pushed_at` (UTC) is the claimed time of the push, which
-    may be off by `within_s`; `runs` are those that it is said to precede.
+    `commit` is a commit's id or its beginning; `tag_kind` is annotated,
+    lightweight or any; `files` maps paths in it to SHA-256 digests;
+    `pushed_at` (UTC) is the claimed time of the push, which may be off by
+    `within_s`; `runs` are those that it is said to precede, `before` the
+    words for it where a claim states no starts.
     """
 
     id: str
     tag: str
     commit: str
-    annotated: bool
+    tag_kind: str
     files: tuple[tuple[str, str], ...]
     pushed_at: str | None
     within_s: float
     runs: tuple[ClaimedRun, ...]
+    before: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,20 +78,23 @@ def _claim(document: Document, number: int, entry: dict[str, Any]) -> Claim:
         id=entry["id"],
         tag=entry["tag"],
         commit=entry["commit"],
-        annotated=entry.get("tag_kind") == "annotated",
+        tag_kind=entry.get("tag_kind", "any"),
         files=tuple((file["path"], file["sha256"]) for file in entry.get("files", [])),
         pushed_at=_time(document, (*place, "pushed", "time"), pushed["time"]) if pushed else None,
         within_s=float(pushed.get("within_s", 1)) if pushed else 0.0,
         runs=tuple(
-            ClaimedRun(run["name"], _time(document, (*place, "runs", n, "started_at"), run["started_at"]))
+            ClaimedRun(
+                run["name"], _time(document, (*place, "runs", n, "started_at"), run["started_at"]), run.get("source")
+            )
             for n, run in enumerate(entry.get("runs", []))
         ),
+        before=entry.get("before"),
     )
 
 
 def _time(document: Document, path: Path, text: str) -> str:
     found = from_rfc3339(text)
-    if found is None or (not text.endswith(("Z", "z")) and text[-6] not in "+-"):
+    if found is None:
         raise DraftError(
             "not a time with an offset",
             where=document.where(path),

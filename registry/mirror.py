@@ -50,6 +50,15 @@ class Mirror:
         done = run_git(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], self.git_dir, check=False)
         return done.stdout.decode().strip() or None
 
+    def commit_of(self, oid: str) -> str | None:
+        """The commit behind an object, through any number of tags; None where
+        there is none.
+        """
+        if not _OID.fullmatch(oid):
+            return None
+        done = run_git(["rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}"], self.git_dir, check=False)
+        return done.stdout.decode().strip() or None
+
     def object_bytes(self, oid: str, kind: str) -> bytes | None:
         """An object's bytes; None where it is missing or of another kind."""
         if not _OID.fullmatch(oid):

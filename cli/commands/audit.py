@@ -101,7 +101,13 @@ def audit(
     ] = Path(),
     online: Annotated[bool, typer.Option("--online", help="Ask GitHub when it was pushed.")] = False,
     policy: PolicyFile = None,
-    gh_archive: Annotated[Path | None, typer.Option(metavar="DIR", help="GH Archive hours of your own.")] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Archived answers of GitHub: a copy, never independent.")
+    ] = None,
+    gh_archive: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="GH Archive hours of your own; with --online, fetched into DIR."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check claims about a repository made with other tools.
@@ -112,10 +118,11 @@ def audit(
     Example: trapkit audit claims.yaml --repository clone --online
     """
     from cli.render.claims import audit_json, audit_text
-    from cli.workflows.audit import audit_claims
+    from cli.workflows.audit import Sources, audit_claims
     from registry.witness.policy_file import load_policy
 
-    found = audit_claims(file, repository, load_policy(policy, repository), online=online, hours=gh_archive)
+    sources = Sources(online, gh_archive, answers)
+    found = audit_claims(file, repository, load_policy(policy, repository), sources)
     print(audit_json(found) if as_json else audit_text(found))
     raise typer.Exit(found.exit_code)
 

@@ -8,7 +8,7 @@ from typing import Any
 from cli.workflows.audit import Audit
 from registry.plain_text import plain
 from verifier.check import Outcome
-from verifier.claim_checks import ClaimProof
+from verifier.claims import ClaimProof
 from verifier.report import dumps, to_json
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,19 +52,24 @@ def _ask_server(settings: StudySettings) -> ServedLog | str:
 
 
 def fetch_hours(evidence: StudyEvidence, folder: Path) -> list[str]:
-    """Download the GH Archive hours of every push that a tag rests on.
+    """Download the GH Archive hours of every push that a tag rests on."""
+    times = [tag.push.time for tag in (*evidence.tags, *evidence.predictions) if tag.push]
+    return fetch_hours_of(times, evidence.policy, folder)
+
+
+def fetch_hours_of(times: Iterable[str], policy: Policy, folder: Path) -> list[str]:
+    """Download the GH Archive hours of these times (UTC).
 
     Each is tens of megabytes; hours that lie in the folder are kept. Returns
     why hours could not be had: the archive has gaps that are never filled.
     """
     from registry.witness.gh_archive import fetch_hour, hour_name
 
-    times = [moment(tag.push.time) for tag in (*evidence.tags, *evidence.predictions) if tag.push]
-    hours = {hour_name(time): time for time in times}
+    hours = {hour_name(moment(time)): moment(time) for time in times}
     problems = []
     for name in sorted(hours):
         try:
-            fetch_hour(evidence.policy.gh_archive, hours[name], folder)
+            fetch_hour(policy.gh_archive, hours[name], folder)
         except TrapError as error:
             problems.append(f"{name}: {error.what}")
     return problems

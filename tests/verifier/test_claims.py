@@ -79,6 +79,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     git(work, "commit", "-q", "-m", "rule")
     git(work, "tag", "-a", "frozen-pred", "-m", "frozen")
     git(work, "tag", "light")
+    git(work, "tag", "other-name", "frozen-pred")
+    git(work, "tag", "-a", "of-a-tag", "frozen-pred", "-m", "a tag of a tag")
+    git(work, "tag", "-a", "of-a-file", "HEAD:rule.txt", "-m", "a file")
     commit = git(work, "rev-parse", "HEAD")
     git(work, "commit", "-q", "--allow-empty", "-m", "later")
     with GitHubStub("octo/paper") as github:
@@ -104,11 +107,14 @@ def test_offline_nothing_says_when(world: World) -> None:
     ("changes", "check", "words"),
     [
         ({"commit": "0000000"}, "commit_is", "claimed was 0000000"),
-        ({"tag": "light"}, "tag_is_there", "a lightweight tag, claimed was an annotated one"),
+        ({"tag": "light"}, "tag_is_annotated", "light is a lightweight tag, not a tag object"),
+        ({"tag": "other-name"}, "tag_is_annotated", "names itself frozen-pred"),
+        ({"tag_kind": "lightweight"}, "tag_is_lightweight", "claimed was a lightweight one"),
+        ({"tag": "of-a-file"}, "tag_exists", "does not point at a commit"),
         ({"files": [{"path": "rule.txt", "sha256": "0" * 64}]}, "files_frozen", "claimed was 000"),
         ({"files": [{"path": "../rule.txt", "sha256": "0" * 64}]}, "files_frozen", "holds no ../rule.txt"),
-        ({"pushed": {"time": "2026-11-05T00:24:48-06:00", "within_s": 0}}, "pushed_when_claimed", "1 s apart"),
-        ({"pushed": {"time": "2026-11-05T00:24:47+08:00"}}, "pushed_when_claimed", "s apart"),
+        ({"pushed": {"time": "2026-11-05T00:24:48-06:00", "within_s": 0}}, "pushed_when_claimed", "1 s earlier"),
+        ({"pushed": {"time": "2026-11-05T00:24:47+08:00"}}, "pushed_when_claimed", "50400 s later"),
         ({"runs": [{"name": "r", "started_at": "2026-11-05T06:24:46Z"}]}, "before_first_run", "before the push"),
     ],
 )
@@ -126,7 +132,7 @@ def test_equal_times_prove_no_order(world: World) -> None:
 
 def test_a_tag_that_is_not_there_is_no_forgery(world: World) -> None:
     code, checks = world.checks("--online", tag="gone")
-    assert code == 3 and checks["tag_is_there"][0] == "UNPROVABLE"
+    assert code == 3 and checks["tag_exists"][0] == "UNPROVABLE"
 
 
 def test_an_api_of_the_claims_own_is_not_believed(world: World) -> None:
