@@ -16,7 +16,7 @@ import pytest
 from registry.witness.archive import GITHUB_FOLDER
 from registry.witness.github import GitHubClient
 from tests.registry.github_stub import raw, reply
-from tests.study.hosted import Hosts, github_study, hosts
+from tests.study.hosted import Hosts, github_study, hosts, trusted
 from tests.support import Result, command, commit_file, copy_study, git
 
 TOKEN = "ghp_planted0123456789"
@@ -45,7 +45,7 @@ class Always(deque[Fault]):
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    with hosts(tmp_path_factory.mktemp("hosts")) as found:
+    with hosts(tmp_path_factory.mktemp("hosts")) as found, trusted(found):
         yield found
 
 
@@ -176,7 +176,7 @@ def test_an_auditor_is_told_and_falls_back_to_the_archive(
     finally:
         services.github.faults = deque()
     assert done.code == 3, done.text
-    assert "gave no answer: " in done.out and words in done.out
+    assert "asked: " in done.out and words in done.out
     assert sum(slept_s) <= MOST_S
     assert git(clone, "status", "--porcelain") == ""
     assert TOKEN not in done.text
