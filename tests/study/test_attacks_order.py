@@ -195,15 +195,16 @@ def test_a_beacon_of_another_chain_or_round(github_clone: Path, services: Hosts,
     assert registration is not None
     number, chain = registration.beacon.round, services.drand.chain
     with DrandStub(secret=99) as stranger:
-        forgeries = {
-            "holds round": services.drand.answer(number + 1),
-            "signature": stranger.answer(number),
-            "the answer": b'{"round":1e3}',
-        }
-        forgeries["does not fit"] = services.drand.answer(number).replace(b'"round": ', b'"round": 1')
-    for words, data in forgeries.items():
+        forgeries = [
+            ("holds round", services.drand.answer(number + 1)),
+            ("holds round", services.drand.answer(number).replace(b'"round": ', b'"round": 1')),
+            ("signature", stranger.answer(number)),
+            ("signature", services.drand.answer(number + 1).replace(str(number + 1).encode(), str(number).encode())),
+            ("names no round", b'{"round":1e3}'),
+        ]
+    for words, data in forgeries:
         draw = draw_of(registration, asked.logs, {beacon_path(chain.chain_hash, number): data}.get, asked.policy)
-        assert draw.value is None and draw.refuted, words
+        assert draw.value is None and words in str(draw.refuted)
         forged = dataclasses.replace(tag_of(asked), draw=draw)
         assert check_beacon(registration, draw, forged).outcome is Outcome.REFUTED
 
