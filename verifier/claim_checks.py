@@ -64,14 +64,16 @@ def check_kind(claim: Claim, found: ClaimedTag) -> Check:
         if found.kind == "tag":
             return refuted(name, f"{claim.tag} is an annotated tag, claimed was a lightweight one")
         return proven(name, f"{claim.tag} is a lightweight tag")
-    name, needed = "tag_is_annotated", claim.tag_kind == "annotated"
+    name = "tag_is_annotated"
+    if claim.tag_kind == "any":
+        return proven(name, "no kind of tag is claimed", needed=False)
     if found.oid is None:
-        return unprovable(name, "there is no tag", needed)
+        return unprovable(name, "there is no tag")
     if found.kind != "tag":
-        return refuted(name, f"{claim.tag} is a lightweight tag, not a tag object", needed)
+        return refuted(name, f"{claim.tag} is a lightweight tag, not a tag object")
     if found.own_name != claim.tag:
-        return refuted(name, f"the tag object names itself {found.own_name}, its ref {claim.tag}", needed)
-    return proven(name, f"{claim.tag} is an annotated tag", needed)
+        return refuted(name, f"the tag object names itself {found.own_name}, its ref {claim.tag}")
+    return proven(name, f"{claim.tag} is an annotated tag")
 
 
 def check_commit(claim: Claim, found: ClaimedTag) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import json
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from registry.witness.github import GitHubClient
 from registry.witness.github_answers import Answer as Answered
 from registry.witness.github_archive import archive_bytes
 from registry.witness.local import create_remote
@@ -196,7 +198,8 @@ def test_a_tag_of_a_tag_leads_to_the_commit(scene: Scene) -> None:
     assert checks["commit_is"][0] == checks["tag_is_annotated"][0] == "PROVEN"
 
 
-def test_without_a_network_it_is_unprovable_and_says_why(scene: Scene) -> None:
+def test_without_a_network_it_is_unprovable_and_says_why(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.workflows.github.GitHubClient", functools.partial(GitHubClient, sleep=lambda _: None))
     gone = GitHubStub("octo/paper")
     gone._server.server_close()
     scene.github, kept = gone, scene.github

@@ -96,6 +96,12 @@ def test_a_true_claim_is_proven_online(world: World) -> None:
     assert "run clocks: the author's own" in checks["before_first_run"][1]
 
 
+def test_a_claim_of_no_kind_takes_a_lightweight_tag(world: World) -> None:
+    code, checks = world.checks("--online", tag="light", tag_kind=None)
+    assert code == 0 and {outcome for outcome, _ in checks.values()} == {"PROVEN"}
+    assert world.checks("--online", tag="light", tag_kind="lightweight")[0] == 0
+
+
 def test_offline_nothing_says_when(world: World) -> None:
     code, checks = world.checks()
     assert code == 3
