@@ -98,6 +98,11 @@ class Mirror:
             graph[commit] = tuple(parents)
         return graph
 
+    def parents_of(self, commit: str) -> list[str]:
+        """The parents of one commit, by its own object."""
+        head = (self.object_bytes(commit, "commit") or b"").partition(b"\n\n")[0].decode("utf-8", "replace")
+        return [line.removeprefix("parent ") for line in head.split("\n") if line.startswith("parent ")]
+
     def is_ancestor(self, ancestor: str, commit: str) -> bool | None:
         """Whether one commit precedes another; None where either is unknown."""
         done = run_git(["merge-base", "--is-ancestor", ancestor, commit], self.git_dir, check=False)

@@ -203,6 +203,16 @@ class _Reader:
             draw=draw_of(registration, self._logs, self._file, self._policy) if registration else Draw(),
         )
 
+    def _brought(self, log: PushLog, row: PushRow, commit: str | None) -> bool:
+        """Whether a row is the push itself: its branch did not hold the commit
+        before. Else an earlier row may be missing, and the time is a latest one.
+        """
+        if log.sees_tags or commit is None:
+            return True
+        if row.after == commit and (set(row.before) == {"0"} or row.before in self._mirror.parents_of(commit)):
+            return True
+        return set(row.before) != {"0"} and self._mirror.is_ancestor(commit, row.before) is False
+
     def _file(self, path: str) -> bytes | None:
         return self._mirror.blob(self._head, path)
 
@@ -210,7 +220,11 @@ class _Reader:
         self, name: str, oid: str | None, tag: TagObject | None, frozen: bytes | None
     ) -> tuple[tuple[Sighting, ...], tuple[str, ...]]:
         commit = tag.commit if tag else None
-        found = [log.sighting(row) for log in self._logs for row in log.of_tag(name, oid, commit)[:1]]
+        found = [
+            log.sighting(row, self._brought(log, row, commit))
+            for log in self._logs
+            for row in log.of_tag(name, oid, commit)[:1]
+        ]
         if commit and self._statuses and not any(sighting.independent for sighting in found):
             found += status_sightings(commit, self._statuses, self._settings)
         if oid is None or frozen is None:

@@ -137,7 +137,9 @@ def status_sightings(
         return []
     name = _github_name(settings)
     first = min(times, key=moment, default=None)
-    return [Sighting(name, "status", first, f"a commit status, {ONLINE}", True, commit)] if first else []
+    if first is None:
+        return []
+    return [Sighting(name, "status", first, f"a commit status, {ONLINE}", True, commit, dated=False)]
 
 
 def archived_hours(settings: StudySettings, hours: Path | None) -> Iterable[PushLog]:

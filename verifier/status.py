@@ -54,13 +54,15 @@ class Order:
 def derive_status(sightings: Sequence[Sighting], order: Order) -> Status:
     """The first that applies: void, retrospective, pre-registered, registered.
 
-    `sightings` come the weightiest first.
+    `sightings` come the weightiest first. Only a push that is dated can come
+    too late: a latest time says nothing of what was before.
     """
-    push = next((sighting for sighting in sightings if sighting.pushed), None)
-    if push and order.round_at and moment(push.time) >= moment(order.round_at):
+    push = next((sighting for sighting in sightings if sighting.pushed and sighting.dated), None)
+    in_time = any(s.pushed and s.independent and _in_time(s, order) for s in sightings)
+    if push and not in_time and order.round_at and moment(push.time) >= moment(order.round_at):
         return _final("void", f"pushed {push.time}, not before its beacon round was out at {order.round_at}")
     drawn = order.by_beacon and order.trusted
-    if push and order.first_run_at and not drawn and moment(order.first_run_at) < moment(push.time):
+    if push and not in_time and order.first_run_at and not drawn and moment(order.first_run_at) < moment(push.time):
         return _final("retrospective", f"a run started {order.first_run_at}, before the push at {push.time}")
     trusted = next((s for s in sightings if s.independent and _in_time(s, order)), None)
     if trusted and (order.trusted or not order.by_beacon):

@@ -84,6 +84,8 @@ def check_beacon(registration: Registration | None, draw: Draw, evidence: TagEvi
         return unprovable(name, f"no witness says that it was pushed before round {draw.value.round}")
     words = f"seen {seen.time} by the {seen.witness}; round {draw.value.round} was out at {draw.out_at}"
     if moment(seen.time) >= moment(draw.out_at):
+        if not seen.dated:
+            return unprovable(name, f"{words}: a latest time, since rows before it may be missing")
         return refuted(name, f"{words}: not before it")
     return proven(name, words)
 

@@ -26,7 +26,8 @@ class Sighting:
     latest moment, RFC 3339 in UTC, at which it had been seen. `source` says
     how the word came here; `independent` whether the auditor's policy trusts
     it and the author could not have written it. `confirm` says what
-    would make a copy count, where something would.
+    would make a copy count, where something would. `dated` tells the moment of
+    the push from a latest one: a later row may be the first that a log still has.
     """
 
     witness: str
@@ -36,6 +37,7 @@ class Sighting:
     independent: bool
     seen: str
     confirm: str | None = None
+    dated: bool = True
 
     @property
     def pushed(self) -> bool:
@@ -83,9 +85,11 @@ class PushLog:
         row = self.first.get(commit or "")
         return [row] if row else []
 
-    def sighting(self, row: PushRow) -> Sighting:
+    def sighting(self, row: PushRow, dated: bool = True) -> Sighting:
         """A row of this log as a sighting."""
-        return Sighting(self.witness, "push", row.timestamp, self.source, self.independent, row.after, self.confirm)
+        return Sighting(
+            self.witness, "push", row.timestamp, self.source, self.independent, row.after, self.confirm, dated
+        )
 
 
 def first_rows(rows: Iterable[PushRow], graph: Graph) -> tuple[dict[str, PushRow], tuple[PushRow, ...]]:

@@ -36,6 +36,10 @@ def at(sighting: Sighting, time: str) -> Sighting:
         ([at(TOKEN, LATER), COPY], DRAND, "registered"),
         ([COPY], DRAND, "registered"),
         ([], DRAND, "registered"),
+        # A latest time is no late push: the log may have lost its rows.
+        ([dataclasses.replace(SEEN, time=LATEST, dated=False)], DRAND, "registered"),
+        ([dataclasses.replace(SEEN, time=LATEST, dated=False)], CLOCKS, "registered"),
+        ([SEEN, at(COPY, LATEST)], DRAND, "pre-registered"),
         ([SEEN], dataclasses.replace(DRAND, trusted=False), "registered"),
         ([SEEN], dataclasses.replace(DRAND, trusted=False, own_draw=True, round_at=None), "registered"),
         ([SEEN], CLOCKS, "pre-registered"),
