@@ -165,6 +165,8 @@ def mirror_of(repository: Path) -> Iterator[Mirror]:
     """A mirror clone of a repository on disk, gone afterwards.
 
     Shallow and grafted repositories are refused: their history is a claim.
+    Partial ones too: older gits fetch what is missing by running commands
+    that the repository names.
     """
     git_dir = run_git(["rev-parse", "--absolute-git-dir"], repository).stdout.decode().strip()
     for name in ("shallow", "info/grafts"):
@@ -174,6 +176,13 @@ def mirror_of(repository: Path) -> Iterator[Mirror]:
                 where=str(repository),
                 remedy="clone it whole: git fetch --unshallow, or a clone without --depth",
             )
+    partial = ["config", "--local", "--includes", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"]
+    if run_git(partial, repository, check=False).stdout:
+        raise StudyError(
+            "the repository is a partial clone: objects may be missing",
+            where=str(repository),
+            remedy="clone it whole: a clone without --filter",
+        )
     with tempfile.TemporaryDirectory(prefix="trap-mirror-") as folder:
         target = Path(folder) / "mirror.git"
         run_git(
