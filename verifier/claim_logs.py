@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from registry.errors import WitnessError
-from registry.study_settings import GitHubRepository, StudySettings
+from registry.study_settings import GitHubRepository
 from registry.witness.github_archive import Archive
 from registry.witness.sightings import PushLog
-from verifier.github_logs import archived_hours
-from verifier.online import Online
-
-GAPPED = "GH Archive"
-"""The one log in which a missing row says nothing."""
 
 
 def answered_log(archive: Archive, name: str, github: GitHubRepository | None, asked: Sequence[PushLog]) -> PushLog:
@@ -50,20 +44,3 @@ def _same_repository(archive: Archive, github: GitHubRepository) -> bool:
     if github.repository_id is not None:
         return archive.repository_id == github.repository_id
     return archive.repository.lower() == github.repository.lower()
-
-
-def hours_log(settings: StudySettings, online: Online, hours: Path, problems: Sequence[str]) -> PushLog:
-    """What GH Archive's hours hold. It knows repositories by number: that of
-    the claims, else the one that GitHub answered now.
-    """
-    nothing = PushLog(GAPPED, (), "", independent=True, sees_tags=False)
-    github = settings.github
-    number = (github.repository_id if github else None) or online.github_repository_id
-    if github is None or number is None:
-        words = "not searched: it knows repositories by number; add repository_id to the claims, or ask --online"
-        return replace(nothing, source=words)
-    if not any(hours.glob("*.json.gz")):
-        return replace(nothing, source="; ".join(("no hours are in the folder", *problems)))
-    numbered = replace(settings, github=replace(github, repository_id=number))
-    (log,) = archived_hours(numbered, hours)
-    return replace(log, source="; ".join((log.source, *problems)))

@@ -23,7 +23,7 @@ from verifier.claim_checks import (
     check_pushed,
     check_time,
 )
-from verifier.claim_logs import GAPPED
+from verifier.github_logs import GAPPED
 from verifier.status import Order, Status, derive_status
 
 Ancestry = Callable[[str, str], bool | None]
@@ -141,4 +141,7 @@ def status_of(claim: Claim, found: ClaimedTag, seen: Sequence[Seen], allowance_s
         late = seen[0].sighting
         words = f"{late.witness} saw it at {late.time}, not strictly before the first run at {first}"
         return Status("registered", f"{words}; it may have been pushed earlier", "registered")
-    return derive_status([each.sighting for each in kept], Order(False, False, True, None, first, allowance_s))
+    order = Order(
+        by_beacon=False, trusted=False, own_draw=True, round_at=None, first_run_at=first, allowance_s=allowance_s
+    )
+    return derive_status([each.sighting for each in kept], order)

@@ -23,7 +23,7 @@ from registry.witness.rows import PushRow, in_order
 from registry.witness.sightings import PushLog, Sighting, by_weight
 from verifier.draws import Draw, draw_of
 from verifier.github_logs import compared, status_sightings
-from verifier.online import Ask, Online
+from verifier.online import Ask, Hours, Online
 from verifier.push_logs import push_logs
 from verifier.stamps import Tagged, signed_sightings
 
@@ -88,7 +88,7 @@ class StudyEvidence:
 
 
 def gather(
-    root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours: Path | None = None, *, live: bool = True
+    root: Path, policy: Policy = BUILT_IN, ask: Ask | None = None, hours: Hours | None = None, *, live: bool = True
 ) -> StudyEvidence:
     """Read a study's repository through a mirror; StudyError where none is.
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from registry.errors import TrapError, WitnessError
@@ -20,9 +19,11 @@ from registry.witness.github_archive import read_archive
 from registry.witness.policy import Policy
 from registry.witness.rows import PushRow
 from registry.witness.sightings import PushLog, Sighting
-from verifier.online import ARCHIVED, ONLINE, Online
+from verifier.online import ARCHIVED, ONLINE, Hours, Online
 
 MAX_COMPARED = 20
+GAPPED = "GH Archive"
+"""The one log in which a missing row says nothing."""
 
 
 def github_logs(
@@ -142,12 +143,20 @@ def status_sightings(
     return [Sighting(name, "status", first, f"a commit status, {ONLINE}", True, commit, dated=False)]
 
 
-def archived_hours(settings: StudySettings, hours: Path | None) -> Iterable[PushLog]:
-    """Pushes that GH Archive recorded: presence proves, absence does not."""
-    number = settings.github.repository_id if settings.github else None
-    if hours is None or number is None:
-        return
-    found = find_pushes(sorted(hours.glob("*.json.gz")), number)
+def hours_log(settings: StudySettings, online: Online, hours: Hours) -> PushLog:
+    """Pushes that GH Archive recorded: presence proves, absence does not. It
+    knows repositories by number: the one stated, else what GitHub answered now.
+    """
+    nothing = PushLog(GAPPED, (), "", independent=True, sees_tags=False)
+    github = settings.github
+    number = (github.repository_id if github else None) or online.github_repository_id
+    if github is None or number is None:
+        remedy = "add repository_id to the claims or to study.yaml, or ask --online"
+        return replace(nothing, source=f"not searched: it knows repositories by number; {remedy}")
+    files = sorted(hours.folder.glob("*.json.gz"))
+    if not files:
+        return replace(nothing, source="; ".join(("no hours are in the folder", *hours.problems)))
+    found = find_pushes(files, number)
     words = [f"{found.skipped} lines skipped"] * bool(found.skipped) + [f"unread: {text}" for text in found.broken]
-    source = "; ".join(("hours of the auditor's own", *words))
-    yield PushLog("GH Archive", found.rows, source, independent=True, sees_tags=False)
+    source = "; ".join(("hours of the auditor's own", *words, *hours.problems))
+    return replace(nothing, rows=found.rows, source=source)

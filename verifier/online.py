@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from registry.study_settings import StudySettings
 from registry.witness.github_answers import Status
@@ -30,12 +31,19 @@ class Online:
     could not be. `contains` and `statuses` ask GitHub about one commit more.
     """
 
-    asked: bool = False
     github: tuple[PushRow, ...] | str | None = None
     github_repository_id: int | None = None
     contains: Callable[[str, str], bool | None] | None = None
     statuses: Callable[[str], Sequence[Status]] | None = None
     server: ServedLog | str | None = None
+
+
+@dataclass(frozen=True)
+class Hours:
+    """A folder of GH Archive's hours, and why others could not be had."""
+
+    folder: Path
+    problems: tuple[str, ...] = ()
 
 
 Ask = Callable[[StudySettings, Policy], Online]

@@ -84,7 +84,7 @@ def prove_registration(
         beacon=beacon,
         sightings=list(tag.sightings),
         attempts=[r for rows in records.values() for r in rows],
-        status=derive_status((), Order(True, False, True, None, None)),
+        status=derive_status((), order_of(tag, [], evidence.policy)),
     )
     if tag.registration is not None:
         readings = check_readings(tag.registration)

@@ -18,8 +18,8 @@ from registry.witness.log import parse_log
 from registry.witness.policy import Policy
 from registry.witness.served import broken_promises
 from registry.witness.sightings import Graph, PushLog, first_rows
-from verifier.github_logs import archived_hours, github_logs
-from verifier.online import ARCHIVED, ONLINE, Online, ServedLog
+from verifier.github_logs import github_logs, hours_log
+from verifier.online import ARCHIVED, ONLINE, Hours, Online, ServedLog
 
 
 def push_logs(
@@ -29,7 +29,7 @@ def push_logs(
     settings: StudySettings,
     policy: Policy,
     online: Online,
-    hours: Path | None = None,
+    hours: Hours | None = None,
 ) -> list[PushLog]:
     """Every log there is, each judged against the repository's commits; a
     local witness's own only where its study's `root` is given.
@@ -38,7 +38,7 @@ def push_logs(
         *_local(mirror, head, root, settings),
         *_served(mirror, head, settings, policy, online),
         *github_logs(mirror, head, settings, policy, online),
-        *archived_hours(settings, hours),
+        *([hours_log(settings, online, hours)] if hours else []),
     ]
     graph = mirror.parents() if logs else {}
     return [against(log, graph) for log in logs]

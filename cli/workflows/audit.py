@@ -16,10 +16,10 @@ from registry.witness.github_archive import MAX_ARCHIVE_BYTES, read_archive
 from registry.witness.policy import Policy
 from registry.witness.sightings import PushLog, Sighting
 from verifier.claim_checks import ClaimedTag
-from verifier.claim_logs import answered_log, hours_log
+from verifier.claim_logs import answered_log
 from verifier.claims import ClaimProof, prove_claim, read_claimed
-from verifier.github_logs import asked_logs, compared, status_sightings
-from verifier.online import Online
+from verifier.github_logs import asked_logs, compared, hours_log, status_sightings
+from verifier.online import Hours, Online
 from verifier.push_logs import against
 
 MAX_HOURS = 48
@@ -107,7 +107,7 @@ def _logs(
         logs = [compared(log, commits, online.contains) for log in logs]
     if sources.hours:
         problems = _fetch(claims, found, logs, sources.hours, policy) if sources.online else []
-        logs.append(against(hours_log(settings, online, sources.hours, problems), graph))
+        logs.append(against(hours_log(settings, online, Hours(sources.hours, tuple(problems))), graph))
     return logs
 
 

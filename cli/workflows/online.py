@@ -19,7 +19,7 @@ def ask_witnesses(settings: StudySettings, policy: Policy) -> Online:
     """What GitHub and the witness server answer now, where the policy trusts
     them; else why they were not asked or did not answer.
     """
-    online = Online(asked=True)
+    online = Online()
     if settings.github:
         online = _ask_github(online, settings, policy)
     if settings.server:

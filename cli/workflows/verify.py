@@ -10,6 +10,7 @@ from registry.study import find_root
 from registry.witness.policy import Policy
 from registry.witness.policy_file import load_policy
 from verifier.evidence import StudyEvidence, gather
+from verifier.online import Hours
 from verifier.report import StudyReport
 from verifier.verification import verify_study
 
@@ -37,10 +38,10 @@ def verify(
             "no such folder of run files", where=str(runs), remedy="--runs DIR: the folder with <id>.v<N>/"
         )
     trusted = policy or load_policy(study=root)
-    evidence = gather(root, trusted, ask_witnesses if online else None, hours, live=live)
+    ask, kept = ask_witnesses if online else None, Hours(hours) if hours else None
+    evidence = gather(root, trusted, ask, kept, live=live)
     if online and hours:
-        fetch_hours(evidence, hours)
-        evidence = gather(root, trusted, ask_witnesses, hours)
+        evidence = gather(root, trusted, ask, Hours(hours, tuple(fetch_hours(evidence, hours))), live=live)
     known = sorted({tag.id for tag in evidence.tags})
     if only is not None and only not in known:
         raise RegistrationError(

@@ -51,7 +51,7 @@ def rows_of_github(services: Hosts) -> tuple[PushRow, ...]:
 
 def answering(rows: Iterable[PushRow], number: int) -> Ask:
     """GitHub asked online, with these rows for an answer."""
-    return lambda settings, policy: Online(asked=True, github=tuple(rows), github_repository_id=number)
+    return lambda settings, policy: Online(github=tuple(rows), github_repository_id=number)
 
 
 def gathered_online(

@@ -6,7 +6,6 @@ tests' own.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +128,3 @@ def clone_of(root: Path, folder: Path) -> Path:
     git(folder, "clone", "-q", str(root.with_name("study-remote.git")), str(target))
     git(target, "fetch", "-q", "origin", "attempts")
     return target
-
-
-def now() -> float:
-    return time.time()
