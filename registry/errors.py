@@ -68,6 +68,10 @@ class RecordError(TrapError):
     """Records of a run that are missing, malformed or not what they claim."""
 
 
+class EngineError(TrapError):
+    """An engine that does not start, answer, or answer as its adapter knows."""
+
+
 class CapExceeded(TrapError):
     """Hostile or broken input that is larger or deeper than its cap."""
 

@@ -1,0 +1,1 @@
+"""Engines that serve: starting, asking, measuring and ending them."""

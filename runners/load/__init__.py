@@ -1,0 +1,1 @@
+"""The load generator: sessions of a plan, on time, against a real engine."""

@@ -1,0 +1,1 @@
+"""The gate as an OpenAI-compatible proxy in front of an engine."""
