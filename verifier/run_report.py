@@ -187,15 +187,17 @@ def read(frames: RunFrames, registration: Registration, run: RunId, releases: Re
 
     `releases` says when the arms whose releases open a window were released,
     at this run's rate and seed. Where that is not known, nothing in the
-    window is: all its readings are NaN.
+    window is: all its readings are NaN. So it is with a window that ends after
+    the arm's runs.
     """
-    cell = registration.cell_of(run)
+    cell, design = registration.cell_of(run), registration.draft.design
+    horizon_s = design.horizon_of(design.arm(run.arm))
     readings: dict[str, dict[str, float]] = {}
-    for window in registration.draft.design.windows:
+    for window in design.windows:
         opened = window if isinstance(window, Window) else opened_window(window, releases or {})
         readings[window.name] = (
             compute_readings(frames, opened, pool_tokens=cell.pool_tokens, cache_block_tokens=cell.cache_block_tokens)
-            if opened
+            if opened and opened.end_s <= horizon_s
             else dict.fromkeys(READING_KINDS, math.nan)
         )
     return readings
