@@ -147,11 +147,7 @@ def _window(name: str, source: dict[str, Any]) -> Window | ReleaseWindow:
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
     parts = {field: kind(**source[field]) for field, kind in _ARM_PARTS.items() if field in source}
-    whole = {
-        field: source[field]
-        for field in ("population", "caching", "pool_tokens", "step_cap", "horizon_s")
-        if field in source
-    }
+    whole = {field: source[field] for field in _ARM_WHOLES if field in source}
     return Arm(name, **parts, **whole)
 
 

@@ -65,9 +65,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
     value = {key: entry for key, entry in document.value.items() if key != "schema"}
     _check_sections(document, value)
     beacon = value.pop("beacon", {"chain": default_chain(value["witnesses"])})
-    engines = {
-        name: setup_of(entry, document.where(("engines", name))) for name, entry in value.pop("engines", {}).items()
-    }
+    engines = value.pop("engines", {})
     github, server = value.pop("github", None), value.pop("server", None)
     return StudySettings(
         **{

@@ -84,9 +84,7 @@ def _use_problems(document: Document, design: Design) -> list[TrapError]:
     ]
 
 
-def _outlasting(
-    document: Document, design: Design, users: list[tuple[tuple[str | int, ...], dict[str, Any]]]
-) -> list[TrapError]:
+def _outlasting(document: Document, design: Design, users: Users) -> list[TrapError]:
     """Measures and predictors whose window ends after their arm's runs."""
     arms = {arm.name: arm for arm in design.arms}
     windows = {window.name: window for window in design.windows}
