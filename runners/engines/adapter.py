@@ -57,6 +57,12 @@ class Adapter(Protocol):
     flush_path: str | None
     """Where the cache is emptied by a POST; None where it cannot be."""
 
+    version_path: str | None
+    """Where a GET tells the `version` as JSON."""
+
+    resolved_path: str | None
+    """Where a GET tells the arguments that the engine took, as JSON."""
+
     def command(self, order: EngineOrder, port: int) -> list[str]:
         """The arguments after the setup's command, before its own."""
 

@@ -18,6 +18,8 @@ class OpenAIAdapter:
     name = "openai"
     path = "/v1/completions"
     flush_path: str | None = None
+    version_path: str | None = None
+    resolved_path: str | None = None
 
     def command(self, order: EngineOrder, port: int) -> list[str]:
         """EngineError: no one knows how to start any server."""

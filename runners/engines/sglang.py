@@ -20,6 +20,8 @@ class SGLangAdapter:
     name = "sglang"
     path = "/generate"
     flush_path: str | None = "/flush_cache?timeout=60"
+    version_path: str | None = "/server_info"
+    resolved_path: str | None = "/server_info"
 
     def command(self, order: EngineOrder, port: int) -> list[str]:
         """Everything that SGLang would choose by the machine is pinned."""

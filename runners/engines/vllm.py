@@ -17,6 +17,8 @@ class VLLMAdapter(OpenAIAdapter):
 
     name = "vllm"
     flush_path: str | None = "/reset_prefix_cache"
+    version_path: str | None = "/version"
+    resolved_path: str | None = "/server_info?config_format=json"
 
     def command(self, order: EngineOrder, port: int) -> list[str]:
         """Everything that vLLM would choose by the machine is pinned."""

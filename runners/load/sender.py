@@ -45,8 +45,8 @@ class Target:
 class Sender:
     """Sends turns; an async context manager that owns the connections.
 
-    `last_byte_s` is when the engine last sent anything; `open_turns` how many
-    wait for their end.
+    `last_byte_s` is when the engine last sent anything, or when it last was
+    asked while idle; `open_turns` how many turns wait for their end.
     """
 
     def __init__(self, target: Target, clock: RunClock) -> None:
@@ -55,6 +55,8 @@ class Sender:
         self._session: aiohttp.ClientSession | None = None
         self.last_byte_s = 0.0
         self.open_turns = 0
+        self.failed_in_a_row = 0
+        self.last_failure = ""
 
     async def __aenter__(self) -> Sender:
         trace = aiohttp.TraceConfig()
@@ -82,6 +84,8 @@ class Sender:
 
         TurnFailed, with `done_s` noted, where it ended without one.
         """
+        if not self.open_turns:
+            self.last_byte_s = self._clock.now_s()
         self.open_turns += 1
         try:
             stream = await self._exchange(row, prompt, output_tokens)
@@ -90,9 +94,12 @@ class Sender:
             _check_counts(row, reply, output_tokens)
         except (aiohttp.ClientError, EngineError, TimeoutError, TurnFailed, OSError, ValueError) as error:
             row.done_s = self._clock.now_s() if row.done_s is None else row.done_s
-            raise TurnFailed(_words(error)) from None
+            self.failed_in_a_row += 1
+            self.last_failure = _words(error)
+            raise TurnFailed(self.last_failure) from None
         finally:
             self.open_turns -= 1
+        self.failed_in_a_row = 0
         return reply
 
     async def _exchange(self, row: TurnRow, prompt: bytes, output_tokens: int) -> bytes:
