@@ -21,6 +21,7 @@ from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.attempts import check_decides, deciding
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
+from verifier.engine_checks import NOT_EXECUTED_AGAIN, check_counters, check_engine, check_kind
 from verifier.gate_checks import GATE_CHECKS
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
@@ -94,11 +95,13 @@ def report_run(
         context = _context(registration, beacon, run)
         frames = frames_of(tables)
         checks += _record_checks(frames, context)
+        checks.append(check_kind(record.fields["engine"], registration))
         if report.simulated:
             again = rerun.tables(job) if rerun and job is not None else None
             checks.append(check_reexecution(tables, again))
         else:
-            checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
+            engine = record.fields["engine"]
+            checks += [check_engine(engine, context), check_counters(engine, frames, context), NOT_EXECUTED_AGAIN]
         report.readings = read(frames, registration, run, releases)
         if checks[1].outcome is not Outcome.PROVEN:
             report.state, report.readings = "undecided", {}

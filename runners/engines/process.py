@@ -96,7 +96,7 @@ def _value(name: str, environment: Mapping[str, str]) -> str:
 
 
 def engine_environment(setup: EngineSetup) -> dict[str, str]:
-    """This process's variables without the project's own, and the setup's."""
+    """The variables of this process without the project's own, and the setup's."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_SECRETS)}
     return {**inherited, **dict(setup.environment)}
 

@@ -51,7 +51,8 @@ class ClientGate:
             return now_s
         turn = self._waiting[session] = asyncio.get_running_loop().create_future()
         self._wake(self._gate.freed(now_s), now_s)
-        return await turn
+        admitted_s: float = await turn
+        return admitted_s
 
     def end(self, session: str, time_s: float) -> None:
         """The session is over, now."""

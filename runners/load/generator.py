@@ -62,7 +62,7 @@ class LoadGenerator:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
         self._live_sessions = 0
-        self._broken: asyncio.Future[None] | None = None
+        self._broken: asyncio.Future[Any] | None = None
         plan = drive.plan
         sizes = {"base": len(plan.base_arrivals_us), "burst": len(plan.burst_arrivals_us), "population": _ROOM}
         self._draws = {origin: plan.draws(origin, size) for origin, size in sizes.items()}
@@ -82,7 +82,7 @@ class LoadGenerator:
         self._broken = asyncio.get_running_loop().create_future()
         for work in (self._arrivals(), self._gate.adapt(), *guards):
             self._keep(work)
-        end = asyncio.ensure_future(self._clock.until(self._drive.horizon_s))
+        end: asyncio.Future[Any] = asyncio.ensure_future(self._clock.until(self._drive.horizon_s))
         try:
             await asyncio.wait({end, self._broken}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -15,9 +15,7 @@ LOST_AFTER_TURNS = 20
 _LOOK_S = 0.5
 
 
-async def watch_over(
-    sender: Sender, process: EngineProcess | None, clock: RunClock, hang_timeout_s: float
-) -> None:
+async def watch_over(sender: Sender, process: EngineProcess | None, clock: RunClock, hang_timeout_s: float) -> None:
     """For ever, or until the run is not worth going on: EngineError."""
     while True:
         await asyncio.sleep(_LOOK_S)
