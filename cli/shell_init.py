@@ -30,6 +30,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "shell-init",
     "theory",
     "advise",
+    "watch",
     "policy",
     "reproduce",
     "witness",

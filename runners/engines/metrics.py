@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from registry.errors import EngineError
 
-CAP_CHARACTERS = 8_388_608
+CAP_CHARACTERS = 4_194_304
 """Most text that is read; a busy engine shows about 100,000 characters."""
 
 LINE_CHARACTERS = 32_768
