@@ -34,6 +34,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "policy",
     "reproduce",
     "witness",
+    "doctor",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"
