@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 
 from cli.render.advice import advice_json, advice_text
@@ -77,7 +78,7 @@ def what_to_do(seen: Observation) -> list[str]:
     return [
         "What to do: waiting does not help while more arrives than the engine completes without its cache.",
         "1. Cap the sessions admitted at a time, paused ones before new ones; nobody is turned away:",
-        f"   trapkit gate serve --upstream URL --cap {cap}",
+        f"   trapkit gate serve --upstream {shlex.quote(seen.url.removesuffix('/metrics'))} --cap {cap}",
         f"   {basis}.",
         "2. Or cut arrivals to well below what the engine completes now, until nothing waits.",
         "3. Give --model and --gpu for figures: cap, rates, and how long a cut takes.",

@@ -76,7 +76,7 @@ def test_a_trapped_engine_exits_1_with_what_to_do(quick: Time) -> None:
     assert f"vLLM at {server.url}/metrics" in text
     assert "KV pool, tokens 6,400, blocks of 32" in text
     # 6,400 tokens over twice the mean prompt of 897.
-    assert "trapkit gate serve --upstream URL --cap 3" in text
+    assert f"trapkit gate serve --upstream {server.url} --cap 3" in text
     assert "pool of 6,400 tokens over 2 times the mean prompt of 897 tokens seen" in text
     assert quick.now == 1_010
 
