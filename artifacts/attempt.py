@@ -22,6 +22,8 @@ from registry.errors import RecordError
 
 RUN_FILE = "run.json"
 RUN_SCHEMA = "trap-run-1"
+ABANDONED_FILE = "abandoned.json"
+ABANDONED_SCHEMA = "trap-abandoned-1"
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,35 @@ class AttemptWriter:
             **record,
             "files": {name: vars(digest) for name, digest in sorted(files.items())},
         }
+        return self._write_last(RUN_FILE, document)
+
+    def abandon(self, reason: str, cause: str | None, files: dict[str, FileDigest]) -> None:
+        """Write abandoned.json: why the attempt ended without a result, and
+        the tables that it left. `cause` is one of `registry.attempt_log.CAUSES`
+        where the attempt's own records show it.
+        """
+        kept = {name: vars(digest) for name, digest in sorted(files.items())}
+        document = {"schema": ABANDONED_SCHEMA, "reason": reason, "cause": cause, "files": kept}
+        self._write_last(ABANDONED_FILE, document)
+
+    def _write_last(self, name: str, document: dict[str, Any]) -> str:
         data = json.dumps(document, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
-        partial = self.folder / f"{RUN_FILE}.partial"
+        partial = self.folder / f"{name}.partial"
         partial.write_bytes(data)
         _sync(partial)
-        partial.replace(self.folder / RUN_FILE)
+        partial.replace(self.folder / name)
         _sync(self.folder)
         return hashlib.sha256(data).hexdigest()
+
+
+def abandoned_cause(folder: Path) -> str | None:
+    """The cause in an attempt's abandoned.json; None where none is shown."""
+    try:
+        document = json.loads((folder / ABANDONED_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    cause = document.get("cause") if isinstance(document, dict) else None
+    return cause if isinstance(cause, str) else None
 
 
 def _sync(path: Path) -> None:

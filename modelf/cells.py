@@ -155,6 +155,15 @@ _QWEN_H200_ORIGINS = (
     _CHUNK,
 )
 
+_MINI_CPU = StepCosts(
+    prefill_request_s=0.0,
+    prefill_token_s=21.0e-6,
+    prefill_pair_s=39.0e-9,
+    decode_step_s=0.0055,
+    decode_kv_token_s=60.0e-9,
+    chunk_tokens=2048,
+)
+
 
 def _pool(origin: str, note: str) -> Constant:
     return Constant("pool_tokens", origin, note)
@@ -183,6 +192,11 @@ CELLS: dict[str, Cell] = {
         Cell(
             "llama-300k", "sglang", "0.5.22", "Llama-3.1-8B-Instruct", "A100 80GB PCIe", 300_000, 1,
             _LLAMA_A100, (_pool("printed", "KV pool capped at 300k tokens"), *_LLAMA_A100_ORIGINS),
+        ),
+        Cell(
+            "vllm-cpu-mini", "vllm", "0.32.0", "random Qwen2, 2 layers of 128", "2 CPU cores (AVX2)", 30_016, 32,
+            _MINI_CPU, (_pool("chosen", "938 blocks of 32 tokens"),),
+            "mixed", "block-lru",
         ),
     )
 }  # fmt: skip

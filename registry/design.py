@@ -111,6 +111,7 @@ class Arm:
     `population` sessions are kept running instead of open arrivals;
     `caching` False switches the engine's prefix cache off; `pool_tokens` caps
     the cell's KV pool for this arm. No session takes more than `step_cap` turns.
+    Its runs end at `horizon_s` where that is sooner than the design's.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Arm:
     caching: bool = True
     pool_tokens: int | None = None
     step_cap: int | None = None
+    horizon_s: float | None = None
     engine: EnginePolicy = EnginePolicy()
 
 
@@ -185,6 +187,10 @@ class Design:
     def arm(self, name: str) -> Arm:
         """The arm called `name`; KeyError where there is none."""
         return {arm.name: arm for arm in self.arms}[name]
+
+    def horizon_of(self, arm: Arm) -> float:
+        """When the runs of an arm end, seconds from their start."""
+        return self.horizon_s if arm.horizon_s is None else arm.horizon_s
 
     def window(self, name: str) -> Window | ReleaseWindow:
         """The window called `name`; KeyError where there is none."""

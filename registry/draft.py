@@ -33,6 +33,9 @@ from registry.schema_check import check
 from registry.strict_yaml import Document, load
 from registry.window_checks import start_problems
 
+SIMULATOR = "simulator"
+ENGINE = "engine"
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -46,7 +49,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Draft:
-    """Everything a rule file says. `source` is its plain JSON value."""
+    """Everything a rule file says. `source` is its plain JSON value; `runs_on`
+    is `SIMULATOR` or `ENGINE`: what kind of engine its runs are made on.
+    """
 
     id: str
     title: str
@@ -61,6 +66,7 @@ class Draft:
     plan_from: str | None
     exclusions: tuple[str, ...]
     max_attempts: int
+    runs_on: str
     source: dict[str, Any]
 
     @property
@@ -110,6 +116,7 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         plan_from=source.get("plan_from"),
         exclusions=tuple(source.get("exclusions", ())),
         max_attempts=source.get("max_attempts", 1),
+        runs_on=source.get("runs_on", SIMULATOR),
         source=source,
     )
 
@@ -140,7 +147,7 @@ def _window(name: str, source: dict[str, Any]) -> Window | ReleaseWindow:
 
 def _arm(name: str, source: dict[str, Any]) -> Arm:
     parts = {field: kind(**source[field]) for field, kind in _ARM_PARTS.items() if field in source}
-    whole = {field: source[field] for field in ("population", "caching", "pool_tokens", "step_cap") if field in source}
+    whole = {field: source[field] for field in _ARM_WHOLES if field in source}
     return Arm(name, **parts, **whole)
 
 
@@ -151,6 +158,7 @@ def _gate(**source: Any) -> GateSetting:
     )
 
 
+_ARM_WHOLES = ("population", "caching", "pool_tokens", "step_cap", "horizon_s")
 _ARM_PARTS: dict[str, Any] = {
     "burst": Burst,
     "gate": _gate,

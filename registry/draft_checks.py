@@ -66,18 +66,21 @@ def _design_problems(document: Document, design: Design) -> list[TrapError]:
         place: Path = ("design", "arms", arm.name)
         if arm.population is None and not design.rates:
             problem("an arm with open arrivals needs rates", place, arm.name, "give design.rates")
+        if design.horizon_of(arm) > design.horizon_s:
+            limit = f"at most the design's horizon_s = {design.horizon_s:g}"
+            problem("an arm's runs outlast the design", (*place, "horizon_s"), arm.horizon_s, limit)
         for field, begins in _PART_STARTS.items():
             part = getattr(arm, field)
             if part is None:
                 continue
             if arm.population is not None:
                 problem(f"a closed population takes no {field}", (*place, field), arm.name, "leave it out")
-            elif getattr(part, begins) >= design.horizon_s:
+            elif getattr(part, begins) >= design.horizon_of(arm):
                 problem(
                     f"the {field.replace('_', ' ')} starts after the run",
                     (*place, field, begins),
                     getattr(part, begins),
-                    f"less than horizon_s = {design.horizon_s:g}",
+                    f"less than horizon_s = {design.horizon_of(arm):g}",
                 )
     if design.rates and "calibration" not in document.value:
         problem(

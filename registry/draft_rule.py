@@ -57,8 +57,9 @@ def rule_of(document: Document, design: Design, cell: Cell, predictors: tuple[Pr
 
 
 def _windows(design: Design, arm: Arm) -> list[str]:
-    """The windows of an arm: no rate, no release at that rate."""
-    return [w.name for w in design.windows if arm.population is None or not isinstance(w, ReleaseWindow)]
+    """The windows of an arm, inside its runs: no rate, no release at that rate."""
+    inside = [w for w in design.windows if w.end_s <= design.horizon_of(arm)]
+    return [w.name for w in inside if arm.population is None or not isinstance(w, ReleaseWindow)]
 
 
 def _beside(design: Design, arm: Arm, predictors: tuple[Predictor, ...]) -> Beside:

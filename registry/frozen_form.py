@@ -23,11 +23,13 @@ def check_form(value: Any, name: str) -> None:
 
 
 def check_quoted(value: dict[str, Any], name: str) -> None:
-    """Raise DraftError unless calibration and plans are those that the draft names."""
+    """Raise DraftError unless calibration, engine and plans are those that the draft names."""
     calibration = value["calibration"]
     quoted = calibration["registration"] if calibration else None
     if quoted != value["draft"].get("calibration"):
         raise DraftError("another calibration is frozen than the draft names", where=name, value=quoted)
+    if ("engine" in value) != (value["draft"].get("runs_on") == "engine"):
+        raise DraftError("an engine is frozen just where the draft runs on one", where=name)
     source = value["plan_from"]["registration"] if "plan_from" in value else None
     if source != value["draft"].get("plan_from"):
         raise DraftError("plans of another registration are frozen than the draft names", where=name, value=source)

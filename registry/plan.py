@@ -186,7 +186,7 @@ def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None, 
 
     `rate` is that rate as a multiple of lambda_ref; an arm with a cut needs it.
     """
-    horizon_us = round(design.horizon_s * MICROSECONDS)
+    horizon_us = round(design.horizon_of(arm) * MICROSECONDS)
     base: tuple[int, ...] = ()
     if arm.population is None:
         assert lambda_per_s is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from modelf.cells import Cell
-from registry.design import Arm, Design, cell_under
+from registry.design import Arm, Design, EnginePolicy, cell_under
 from registry.errors import DraftError, TrapError
 from registry.strict_yaml import Document, Path
 
@@ -14,7 +14,8 @@ Finding = tuple[Path, str, object, str]
 
 def policy_problems(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
     """Every finding about what arms change at the client and in the engine."""
-    found = [finding for arm in design.arms for finding in (*_gate(arm), *_engine(arm))]
+    real = document.value.get("runs_on") == "engine"
+    found = [finding for arm in design.arms for finding in (*_gate(arm), *_engine(arm, real))]
     if cell := cells.get(document.value["cell"]):
         found += _pool(design, cell)
     return [
@@ -37,9 +38,11 @@ def _gate(arm: Arm) -> Iterator[Finding]:
         yield (*place, "adaptation", "least_cap"), "above the first cap", adaptation.least_cap, f"at most {gate.cap}"
 
 
-def _engine(arm: Arm) -> Iterator[Finding]:
+def _engine(arm: Arm, real: bool) -> Iterator[Finding]:
     engine = arm.engine
     place: Path = ("arms", arm.name, "engine")
+    if real and engine != EnginePolicy():
+        yield place, "no real engine takes this policy", arm.name, "leave it out, or runs_on: simulator"
     if engine.pin_s and engine.eviction != "lru":
         yield (*place, "pin_s"), "pins go with eviction lru", engine.eviction, "leave one of them out"
     if not arm.caching and (engine.pin_s or engine.eviction != "lru"):

@@ -15,6 +15,7 @@ from registry.beacon import BeaconPromise, BeaconValue
 from registry.canonical import canonical_bytes, load_json, sha256_hex
 from registry.design import RunId, cell_under
 from registry.draft import Draft, build_draft
+from registry.engine_setup import EngineSetup, setup_of
 from registry.errors import DraftError, RegistrationError
 from registry.frozen_form import check_form, check_quoted
 from registry.plan import PLAN_VERSION, Plan, make_plan, plan_key
@@ -38,6 +39,7 @@ _FIELDS = {
     "claim",
     "supersedes",
 }
+_OPTIONAL_FIELDS = {"plan_from", "engine"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Registration:
     claim: str
     supersedes: str | None
     plan_source: PlanSource | None = None
+    engine: EngineSetup | None = None
 
     @property
     def tag(self) -> str:
@@ -155,9 +158,12 @@ def freeze(
     claim: str,
     supersedes: str | None,
     plan_source: PlanSource | None = None,
+    engine: EngineSetup | None = None,
 ) -> bytes:
     """The canonical bytes of a registration. Pure: results come as values."""
-    quoted = {"plan_from": asdict(plan_source)} if plan_source else {}
+    quoted: dict[str, Any] = {"plan_from": asdict(plan_source)} if plan_source else {}
+    if engine:
+        quoted["engine"] = engine.frozen()
     return canonical_bytes(
         {
             **quoted,
@@ -184,7 +190,7 @@ def read_registration(data: bytes, name: str) -> Registration:
     not of this schema, or where the draft's digest does not fit.
     """
     value = load_json(data, name)
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) - {"plan_from"} != _FIELDS:
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) - _OPTIONAL_FIELDS != _FIELDS:
         raise DraftError("not a frozen registration of this version", where=name, remedy=f"schema {SCHEMA}")
     check_form(value, name)
     if canonical_bytes(value) != data:
@@ -222,6 +228,7 @@ def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
         claim=value["claim"],
         supersedes=value["supersedes"],
         plan_source=PlanSource(**value["plan_from"]) if "plan_from" in value else None,
+        engine=setup_of(value["engine"], name) if "engine" in value else None,
     )
 
 

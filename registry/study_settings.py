@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from registry.engine_setup import EngineSetup, setup_of
 from registry.errors import DraftError
 from registry.schema_check import check
 from registry.strict_yaml import Document, load
@@ -54,6 +55,7 @@ class StudySettings:
     github: GitHubRepository | None = None
     server: ServedRepository | None = None
     timestamp_authorities: tuple[str, ...] = ()
+    engines: dict[str, EngineSetup] = field(default_factory=dict)
 
 
 def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
@@ -63,6 +65,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
     value = {key: entry for key, entry in document.value.items() if key != "schema"}
     _check_sections(document, value)
     beacon = value.pop("beacon", {"chain": default_chain(value["witnesses"])})
+    engines = value.pop("engines", {})
     github, server = value.pop("github", None), value.pop("server", None)
     return StudySettings(
         **{
@@ -73,6 +76,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
         beacon=BeaconChoice(**beacon),
         github=GitHubRepository(**github) if github else None,
         server=ServedRepository(**server) if server else None,
+        engines={name: setup_of(entry, document.where(("engines", name))) for name, entry in engines.items()},
     )
 
 

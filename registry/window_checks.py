@@ -10,6 +10,9 @@ from registry.design import Design, ReleaseWindow
 from registry.errors import DraftError, TrapError
 from registry.strict_yaml import Document
 
+Users = list[tuple[tuple[str | int, ...], dict[str, Any]]]
+"""Places in a document, each with the entry there that names a window."""
+
 
 def start_problems(document: Document) -> list[TrapError]:
     """A window starts at a second or at a release: at one of the two. Checked
@@ -63,15 +66,13 @@ def _use_problems(document: Document, design: Design) -> list[TrapError]:
     """Measures and computed predictors speak of windows known beforehand."""
     opened = {window.name for window in design.windows if isinstance(window, ReleaseWindow)}
     measures = document.value.get("measures", {})
-    users: list[tuple[tuple[str | int, ...], dict[str, Any]]] = [
-        (("measures", name, "window"), measure) for name, measure in measures.items()
-    ]
+    users: Users = [(("measures", name, "window"), measure) for name, measure in measures.items()]
     users += [
         (("predictors", index, "window"), predictor)
         for index, predictor in enumerate(document.value["predictors"])
         if predictor["kind"] != "stated" and "window" in predictor
     ]
-    return [
+    return _outlasting(document, design, users) + [
         DraftError(
             "the window is known only when its run is over",
             where=document.where(place),
@@ -80,4 +81,22 @@ def _use_problems(document: Document, design: Design) -> list[TrapError]:
         )
         for place, user in users
         if user["window"] in opened
+    ]
+
+
+def _outlasting(document: Document, design: Design, users: Users) -> list[TrapError]:
+    """Measures and predictors whose window ends after their arm's runs."""
+    arms = {arm.name: arm for arm in design.arms}
+    windows = {window.name: window for window in design.windows}
+    return [
+        DraftError(
+            "the window ends after the arm's runs",
+            where=document.where(place),
+            value=user["window"],
+            remedy=f"a window that ends by {design.horizon_of(arms[user['arm']]):g} s",
+        )
+        for place, user in users
+        if user["window"] in windows
+        and user.get("arm") in arms
+        and windows[user["window"]].end_s > design.horizon_of(arms[user["arm"]])
     ]

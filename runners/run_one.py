@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from artifacts.attempt import AttemptWriter
+import pyarrow as pa
+
+from artifacts.attempt import AttemptWriter, FileDigest
 from registry.beacon import BeaconValue
 from registry.canonical import canonical_bytes
 from registry.design import RunId
-from registry.errors import RegistrationError
+from registry.engine_setup import EngineSetup
+from registry.errors import EngineError, RegistrationError
+from registry.model_folder import model_of, model_sha256
 from registry.plan import Plan, make_plan, plan_key
 from registry.registration import Registration, read_registration
 from registry.timestamps import now, timestamp
 from runners.simulated.run import simulate
 
 SIMULATED = "simulated"
+_SIMULATED_ENGINE = {
+    "name": SIMULATED,
+    "simulated": True,
+    "statement": "a simulated engine, not a GPU",
+    "version": version("trapkit"),
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class AttemptOrder:
     """Everything that one attempt needs; it can cross to another process.
 
     An exploratory attempt is driven by its literal seed and marked for ever.
+    `root` is the study's, where a real engine's model may lie.
     """
 
     registration: bytes
@@ -36,11 +48,22 @@ class AttemptOrder:
     beacon: BeaconValue | None
     batch: str
     exploratory: bool = False
+    root: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What an attempt came to: its tables, its engine, when its clock began."""
+
+    tables: dict[str, pa.Table]
+    engine: dict[str, Any]
+    zero_unix_s: float
+    failure: EngineError | None = None
 
 
 def check_can_run(registration: Registration) -> None:
     """RegistrationError where this cell has no engine here."""
-    if registration.cell.step_costs is None:
+    if registration.engine is None and registration.cell.step_costs is None:
         raise RegistrationError(
             f"cell {registration.cell.name} cannot be simulated: its step costs are not known",
             where=registration.tag,
@@ -49,15 +72,59 @@ def check_can_run(registration: Registration) -> None:
 
 
 def execute(order: AttemptOrder) -> str:
-    """Run one attempt to its end; returns the SHA-256 of its run.json."""
+    """Run one attempt to its end; returns the SHA-256 of its run.json.
+
+    What fails on the way leaves abandoned.json, and the tables so far where
+    there are any.
+    """
     registration = read_registration(order.registration, str(order.folder))
     check_can_run(registration)
     plan = _plan(order, registration)
     writer = AttemptWriter(order.folder)
     started = datetime.now(UTC)
-    tables = simulate(plan, registration.draft.design.arm(order.run.arm), registration.cell_of(order.run))
-    files = writer.write_tables(tables)
-    return writer.finish(_record(order, registration, plan, started), files)
+    try:
+        made = _make(order, registration, plan)
+        files = writer.write_tables(made.tables)
+        if made.failure is None:
+            return writer.finish(_record(order, registration, plan, started, made), files)
+    except Exception as error:
+        _abandon(writer, error, {})
+        raise
+    _abandon(writer, made.failure, files)
+    raise made.failure
+
+
+def _abandon(writer: AttemptWriter, error: Exception, files: dict[str, FileDigest]) -> None:
+    # A full disk takes not even this; the pushed result record says it then.
+    with suppress(OSError):
+        writer.abandon(str(error), getattr(error, "cause", None), files)
+
+
+def _make(order: AttemptOrder, registration: Registration, plan: Plan) -> _Made:
+    arm, cell = registration.draft.design.arm(order.run.arm), registration.cell_of(order.run)
+    if registration.engine is None:
+        return _Made(simulate(plan, arm, cell), _SIMULATED_ENGINE, datetime.now(UTC).timestamp())
+    # The gate's compiled core and asyncio are not needed by simulated runs.
+    from runners.engine_run import EngineRun, run_on_engine
+
+    stream = f"{registration.digest}/{order.run.path}/attempt-{order.attempt}"
+    model = _model(order, registration.engine)
+    outcome = run_on_engine(EngineRun(plan, arm, cell, registration.engine, model, stream, order.folder))
+    return _Made(outcome.tables, outcome.engine, outcome.zero_unix_s, outcome.failure)
+
+
+def _model(order: AttemptOrder, setup: EngineSetup) -> str:
+    """The model's folder or name; EngineError for another folder than frozen."""
+    folder = model_of(order.root, setup.model) if order.root else None
+    found = model_sha256(folder) if folder else None
+    if found != setup.model_sha256:
+        raise EngineError(
+            "the model is not the registered one",
+            where=setup.model,
+            value=found,
+            remedy=f"its files had the digest {setup.model_sha256} when it was registered",
+        )
+    return str(folder) if folder else setup.model
 
 
 def _plan(order: AttemptOrder, registration: Registration) -> Plan:
@@ -74,7 +141,9 @@ def plan_digest(plan: Plan) -> str:
     return hashlib.sha256(canonical_bytes([plan.key.hex(), *arrivals])).hexdigest()
 
 
-def _record(order: AttemptOrder, registration: Registration, plan: Plan, started: datetime) -> dict[str, Any]:
+def _record(
+    order: AttemptOrder, registration: Registration, plan: Plan, started: datetime, made: _Made
+) -> dict[str, Any]:
     run = order.run
     return {
         "registration": registration.id,
@@ -90,14 +159,9 @@ def _record(order: AttemptOrder, registration: Registration, plan: Plan, started
         "plan_sha256": plan_digest(plan),
         "cell": registration.cell.name,
         "pool_tokens": registration.cell_of(run).pool_tokens,
-        "engine": {
-            "name": SIMULATED,
-            "simulated": True,
-            "statement": "a simulated engine, not a GPU",
-            "version": version("trapkit"),
-        },
+        "engine": made.engine,
         "started_at": timestamp(started),
-        "wall_clock_at_zero_unix_s": started.timestamp(),
+        "wall_clock_at_zero_unix_s": made.zero_unix_s,
         "ended_at": now(),
         "outcome": "complete",
     }

@@ -16,7 +16,7 @@ def check_caching(frames: RunFrames, context: RunContext) -> Check:
         if hits:
             return refuted(name, f"caching is off in this arm, and {hits} follow-ups hit")
         return proven(name, "no follow-up hit: the cache was off")
-    until = context.arm.burst.start_s if context.arm.burst else context.design.horizon_s
+    until = context.arm.burst.start_s if context.arm.burst else context.horizon_s
     early = followups[followups.done_s < until]
     if len(early) == 0:
         return unprovable(name, "no follow-up before the burst to show a hit", needed=False)

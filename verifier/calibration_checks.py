@@ -14,6 +14,8 @@ from verifier.report import Proof
 from verifier.run_report import RunReport
 
 MEASURE = "all_miss_prefill_tokens_per_s"
+LEAST_ENGINE_RUNS = 3
+"""A real engine's runs scatter: the median of so many is the least."""
 
 
 def measured(measure: Measure, runs: list[RunReport]) -> dict[str, tuple[str, float]]:
@@ -57,6 +59,12 @@ def check_calibration(registration: Registration, proofs: Mapping[str, Proof]) -
         return unprovable(name, f"{source.tag} is not wholly proven: {source.check.reason}")
     if replace(source.registration.cell, constants=()) != replace(registration.cell, constants=()):
         return refuted(name, f"{source.tag} measured another cell than the one that is frozen here")
+    if source.registration.engine != registration.engine:
+        return refuted(
+            name, f"{source.tag} was measured on an engine started otherwise than the one that is frozen here"
+        )
+    if registration.engine and len(frozen.runs) < LEAST_ENGINE_RUNS:
+        return refuted(name, f"{len(frozen.runs)} runs calibrate a real engine, {LEAST_ENGINE_RUNS} are the least")
     if not source.registration.draft.measures:
         return refuted(name, f"{source.tag} measures nothing for others")
     again = quote(source.registration, source.runs)

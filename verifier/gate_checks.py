@@ -51,7 +51,7 @@ def check_release(frames: RunFrames, context: RunContext) -> Check:
     name, gate = "arm_release", context.arm.gate
     if gate is None:
         return proven(name, "no gate", needed=False)
-    found_s, due_s = first_release_s(frames.gate), due_release_s(frames.turns, gate, context.design.horizon_s)
+    found_s, due_s = first_release_s(frames.gate), due_release_s(frames.turns, gate, context.horizon_s)
     if not (abs(found_s - due_s) <= RELEASE_TOLERANCE_S or (math.isnan(found_s) and math.isnan(due_s))):
         return refuted(name, f"the cap came off at {found_s} s, by the waits of the turns it was due at {due_s} s")
     return proven(name, "never released" if math.isnan(due_s) else f"released at {due_s:.1f} s, when it was due")

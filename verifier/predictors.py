@@ -147,6 +147,6 @@ def _fluid(
     costs = predictor_costs(registration, predictor, run)
     window = registration.draft.design.window(str(predictor.window))
     assert isinstance(window, Window)
-    horizon_s = registration.draft.design.horizon_s
+    horizon_s = registration.draft.design.horizon_of(registration.draft.design.arm(run.arm))
     orbit = fluid_orbit(workload.turns, costs, Scenario(start, arrivals), horizon_s, FLUID_STEP_S)
     return window_readings(orbit, workload, window.start_s, window.end_s)

@@ -34,6 +34,11 @@ class RunContext:
     cell: Cell
     plan: Plan
 
+    @property
+    def horizon_s(self) -> float:
+        """When the run ended, seconds from its start."""
+        return self.design.horizon_of(self.arm)
+
 
 def check_identity(fields: dict[str, Any], digest: str, run: RunId, attempt: int) -> Check:
     """The run record is of this registration, arm, rate, seed and attempt."""
@@ -161,7 +166,7 @@ def _turn_left_out(
     if slowdown := context.arm.tool_slowdown:
         after_s = after_s + np.array([slowdown.added_s(time_s) for time_s in done_s])
     due_s = done_s + after_s
-    left_out = np.flatnonzero(last & (due_s < context.design.horizon_s))
+    left_out = np.flatnonzero(last & (due_s < context.horizon_s))
     if not len(left_out):
         return None
     at = left_out[0]

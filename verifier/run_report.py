@@ -21,6 +21,7 @@ from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.attempts import check_decides, deciding
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
+from verifier.engine_checks import NOT_EXECUTED_AGAIN, check_counters, check_engine, check_kind
 from verifier.gate_checks import GATE_CHECKS
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
@@ -94,11 +95,13 @@ def report_run(
         context = _context(registration, beacon, run)
         frames = frames_of(tables)
         checks += _record_checks(frames, context)
+        checks.append(check_kind(record.fields["engine"], registration))
         if report.simulated:
             again = rerun.tables(job) if rerun and job is not None else None
             checks.append(check_reexecution(tables, again))
         else:
-            checks.append(unprovable("executed_again", "run.json says that no simulator made it: its author's word"))
+            engine = record.fields["engine"]
+            checks += [check_engine(engine, context), check_counters(engine, frames, context), NOT_EXECUTED_AGAIN]
         report.readings = read(frames, registration, run, releases)
         if checks[1].outcome is not Outcome.PROVEN:
             report.state, report.readings = "undecided", {}
@@ -187,15 +190,17 @@ def read(frames: RunFrames, registration: Registration, run: RunId, releases: Re
 
     `releases` says when the arms whose releases open a window were released,
     at this run's rate and seed. Where that is not known, nothing in the
-    window is: all its readings are NaN.
+    window is: all its readings are NaN. So it is with a window that ends after
+    the arm's runs.
     """
-    cell = registration.cell_of(run)
+    cell, design = registration.cell_of(run), registration.draft.design
+    horizon_s = design.horizon_of(design.arm(run.arm))
     readings: dict[str, dict[str, float]] = {}
-    for window in registration.draft.design.windows:
+    for window in design.windows:
         opened = window if isinstance(window, Window) else opened_window(window, releases or {})
         readings[window.name] = (
             compute_readings(frames, opened, pool_tokens=cell.pool_tokens, cache_block_tokens=cell.cache_block_tokens)
-            if opened
+            if opened and opened.end_s <= horizon_s
             else dict.fromkeys(READING_KINDS, math.nan)
         )
     return readings

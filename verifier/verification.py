@@ -98,7 +98,8 @@ def _jobs(
             continue
         known = set(tag.registration.draft.design.run_ids())
         records = records_by_run(evidence.log, tag) if runs.is_dir() else {}
-        wanted = [run for run, own in records.items() if deciding(own) and run in known]
+        real = tag.registration.engine is not None
+        wanted = [run for run, own in records.items() if deciding(own) and run in known and not real]
         if (tag.id, tag.version) in predicted:
             wanted += simulated_runs(tag.registration)
         for run in dict.fromkeys(wanted):

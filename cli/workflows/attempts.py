@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import git
 
-from artifacts.attempt import RUN_FILE, attempt_folder, attempt_numbers, is_complete, sha256_file
+from artifacts.attempt import RUN_FILE, abandoned_cause, attempt_folder, attempt_numbers, is_complete, sha256_file
 from cli.workflows.reporter import Reporter
 from registry.attempt_log import BRANCH, AttemptRecord, append, decode
 from registry.design import RunId
@@ -66,6 +66,7 @@ def result_record(
         run_sha256=sha256_file(folder / RUN_FILE) if complete else None,
         late=late,
         reason=None if complete else reason,
+        cause=None if complete else abandoned_cause(folder),
     )
 
 
@@ -79,6 +80,7 @@ def attempt_record(
     run_sha256: str | None = None,
     late: bool = False,
     reason: str | None = None,
+    cause: str | None = None,
 ) -> AttemptRecord:
     """A record of the attempts log, stamped with this machine's clock."""
     return AttemptRecord(
@@ -96,6 +98,7 @@ def attempt_record(
         run_sha256,
         late,
         reason,
+        cause,
     )
 
 

@@ -13,7 +13,7 @@ from cli.workflows.registered import latest, versions
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
 from cli.workflows.verify import verify
-from registry.draft import Draft
+from registry.draft import ENGINE, Draft
 from registry.errors import RegistrationError
 from registry.plan_source import PlanSource, difference
 from registry.publish import publish
@@ -36,7 +36,7 @@ def calibration_of(
     if draft.calibration is None:
         return None
     if not versions(repository, draft.calibration):
-        if draft.cell.step_costs is None:
+        if draft.cell.step_costs is None or draft.runs_on == ENGINE:
             raise RegistrationError(
                 f"the calibration {draft.calibration} is not registered",
                 where=draft.id,
@@ -45,11 +45,15 @@ def calibration_of(
         _register_calibration(study, repository, draft.calibration, policy, reporter, register)
     registered = latest(repository, draft.calibration)
     measures = registered.registration.draft.measures
-    if not measures or registered.registration.cell.name != draft.cell.name:
+    alike = (registered.registration.cell.name, registered.registration.draft.runs_on) == (
+        draft.cell.name,
+        draft.runs_on,
+    )
+    if not measures or not alike:
         raise RegistrationError(
-            f"{draft.calibration} does not calibrate cell {draft.cell.name}",
+            f"{draft.calibration} does not calibrate cell {draft.cell.name} on a {draft.runs_on}",
             where=draft.id,
-            remedy="name the all-miss registration of this cell",
+            remedy="name the all-miss registration of this cell, made on the same kind of engine",
         )
     run_registration(study, repository, registered, policy, reporter)
     proof = _proven(study, draft.calibration, policy)

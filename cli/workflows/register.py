@@ -11,6 +11,7 @@ import git
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.beacons import promise
 from cli.workflows.draw import collect, draw, status_of
+from cli.workflows.engines import engine_of
 from cli.workflows.quoted import calibration_of, plan_source_of
 from cli.workflows.registered import (
     Registered,
@@ -75,6 +76,7 @@ def register_draft(
     if draft.plan_from:
         check_pushed(repository, study, latest(repository, draft.plan_from))
     calibration = calibration_of(study, repository, draft, policy, reporter, register)
+    engine = engine_of(study, draft)
     source = plan_source_of(study, repository, draft, calibration, policy, reporter)
     rehearsal = rehearse(draft, calibration, reporter).frozen() if draft.cell.step_costs else None
     data = freeze(
@@ -88,6 +90,7 @@ def register_draft(
         claim=draft.claim or highest,
         supersedes=existing[-1].registration.digest if existing else None,
         plan_source=source,
+        engine=engine,
     )
     registered = _push_registration(study, repository, data)
     registration = registered.registration

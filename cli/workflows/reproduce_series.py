@@ -41,7 +41,8 @@ def run_series(order: tuple[bytes, RunId, float]) -> Series:
     data, run, bin_s = order
     registration = read_cached(data)
     block = registration.cell_of(run).cache_block_tokens
-    return series_of(simulated(registration, run), registration.draft.design.horizon_s, bin_s, block)
+    design = registration.draft.design
+    return series_of(simulated(registration, run), design.horizon_of(design.arm(run.arm)), bin_s, block)
 
 
 def all_series(rehearsal: Rehearsal, runs: Sequence[RunId], bin_s: float, reporter: Reporter) -> dict[RunId, Series]:

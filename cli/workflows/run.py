@@ -12,7 +12,7 @@ from typing import Any
 
 import git
 
-from artifacts.attempt import attempt_folder, is_complete
+from artifacts.attempt import RUN_FILE, attempt_folder, is_complete
 from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
 from cli.workflows.beacons import drawn_value
 from cli.workflows.predict import is_predicted, predict
@@ -142,17 +142,19 @@ def _run_batch(
     for run in missing:
         attempt = next_attempt(study, registration, run, records[run])
         folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
-        orders.append(AttemptOrder(registered.data, run, attempt, folder, beacon, batch))
+        orders.append(AttemptOrder(registered.data, run, attempt, folder, beacon, batch, root=study.root))
     starts = [attempt_record(registration, order.run, order.attempt, batch, "start") for order in orders]
     append(repository, study.settings.remote, "start", starts)
     failures: dict[RunId, str] = {}
     done = 0
     try:
-        for order, result in run_all(execute, orders):
+        workers = 1 if registration.engine else None
+        for order, result in run_all(execute, orders, workers):
             if isinstance(result, Exception):
                 failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
             done += 1
-            reporter.step(f"running {registration.tag} (simulated)", done, len(orders))
+            kind = "on a real engine" if registration.engine else "simulated"
+            reporter.step(f"running {registration.tag} ({kind})", done, len(orders))
     finally:
         results = [
             result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
@@ -171,5 +173,6 @@ def _publish_runs(study: Study, repository: git.Repo, registration: Registration
         for folder in sorted((study.runs / registration.folder).glob("*/*/*/attempt-*"))
         if is_complete(folder)
         for path in sorted(folder.iterdir())
+        if path.name == RUN_FILE or path.suffix == ".parquet"
     }
     publish(repository, study.settings.remote, files, f"Runs of {registration.tag}", f"trapkit run {registration.id}")

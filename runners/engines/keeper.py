@@ -1,0 +1,94 @@
+"""Keeps one engine, and ends it with everything that it started.
+
+A program of its own between a run and its engine: when the run dies, however
+it dies, the pipe to this program's standard input closes, and every process
+below it is killed. Orphans of the engine come to it (Linux: a subreaper), so
+that one which left the engine's process group is found too.
+
+`python -m runners.engines.keeper GRACE_S PROGRAM [ARGUMENT ...]`
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LOOK_S = 0.2
+_STOP = b"stop"
+
+
+def main(grace_s: float, command: list[str]) -> int:
+    """Run `command` until it ends or the owner says so; its exit code.
+
+    `stop` on standard input asks it to end within `grace_s`; a closed input
+    means that the owner is dead, and kills it.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    engine = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent, close_fds=True
+    )
+    while engine.poll() is None:
+        ready, _, _ = select.select([sys.stdin], [], [], _LOOK_S)
+        if ready:
+            asked = os.read(sys.stdin.fileno(), 100)
+            if asked.startswith(_STOP):
+                _ask_to_end(engine, grace_s)
+            break
+    _kill_all(engine)
+    return engine.wait()
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _ask_to_end(engine: subprocess.Popen[bytes], grace_s: float) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(engine.pid, signal.SIGTERM)
+    until_s = time.monotonic() + grace_s
+    while time.monotonic() < until_s and (engine.poll() is None or _below()):
+        time.sleep(_LOOK_S)
+        _reap_orphans(engine)
+
+
+def _below() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+
+
+def _reap_orphans(engine: subprocess.Popen[bytes]) -> None:
+    for process in psutil.Process().children():
+        with suppress(psutil.Error, ChildProcessError):
+            if process.pid != engine.pid and process.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(process.pid, os.WNOHANG)
+
+
+def _kill_all(engine: subprocess.Popen[bytes]) -> None:
+    """Kill whatever lives below, until nothing does: some may start others."""
+    with suppress(ProcessLookupError):
+        os.killpg(engine.pid, signal.SIGKILL)
+    while living := _below():
+        for process in living:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(living, timeout=1.0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,108 @@
+"""An engine's process, from outside: started under a keeper, ended whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from registry.engine_setup import EngineSetup
+from registry.errors import EngineError
+from registry.plain_text import plain
+
+GRACE_S = 15.0
+LOG_FILE = "engine.log"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_TAIL_BYTES = 3000
+_OWN_SECRETS = ("TRAP_", "GITHUB_TOKEN", "GH_TOKEN")
+
+
+class EngineProcess:
+    """A started engine; its output goes to `engine.log` in `folder`.
+
+    EngineError where its program cannot be started.
+    """
+
+    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self._log = folder / LOG_FILE
+        with self._log.open("wb") as log:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-P", "-m", "runners.engines.keeper", str(GRACE_S), *command],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._keeper.poll()
+
+    def tail(self) -> str:
+        """The last lines of its log, safe to print."""
+        return log_tail(self._log)
+
+    def stop(self) -> None:
+        """End it and everything that it started; returns when nothing is left."""
+        assert self._keeper.stdin is not None
+        with suppress(OSError):
+            self._keeper.stdin.write(b"stop\n")
+            self._keeper.stdin.flush()
+        try:
+            self._keeper.wait(2 * GRACE_S)
+        except subprocess.TimeoutExpired:
+            with suppress(OSError):
+                self._keeper.stdin.close()
+            self._keeper.wait()
+        with suppress(OSError):
+            self._keeper.stdin.close()
+
+
+def log_tail(path: Path, lines: int = 8) -> str:
+    """The last lines of a log file, safe to print; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = [line for line in text.splitlines() if line.strip()][-lines:]
+    return "\n".join(plain(line, 200) for line in found)
+
+
+def program(setup: EngineSetup, environment: Mapping[str, str]) -> list[str]:
+    """The setup's command with `${NAME}` replaced; EngineError for a variable
+    that is not set.
+    """
+    return [_VARIABLE.sub(lambda match: _value(match[1], environment), word) for word in setup.command]
+
+
+def _value(name: str, environment: Mapping[str, str]) -> str:
+    if not environment.get(name):
+        raise EngineError(
+            "the command of the engine names a variable that is not set",
+            where="study.yaml, engines",
+            value=name,
+            remedy=f"export {name}=..., for example the Python of the engine's environment",
+        )
+    return environment[name]
+
+
+def engine_environment(setup: EngineSetup) -> dict[str, str]:
+    """The variables of this process without the project's own, and the setup's."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_SECRETS)}
+    return {**inherited, **dict(setup.environment)}
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
