@@ -33,6 +33,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "policy",
     "reproduce",
     "witness",
+    "gate",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

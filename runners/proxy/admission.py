@@ -26,13 +26,7 @@ from runners.gate import SessionGate
 from runners.proxy.places import Counts, Deadlines, Observer, Place, Places, Ticket
 from runners.proxy.refusals import ENDED, OVERFLOW, REPLACED, STOPPING, TOO_LONG, Refusal
 from runners.proxy.sessions import Session, SessionBook
-from runners.proxy.settings import ProxySettings
-
-REMEMBER_S = 3600.0
-MOST_SESSIONS = 20_000
-"""Known at a time; of more, the rested ones are forgotten, the first first."""
-MOST_HELD_BYTES = 1_073_741_824
-"""Of bodies whose requests wait."""
+from runners.proxy.settings import MOST_HELD_BYTES, MOST_SESSIONS, REMEMBER_S, ProxySettings
 
 
 class Admission:
@@ -77,11 +71,15 @@ class Admission:
         return ticket
 
     def client_left(self, ticket: Ticket) -> None:
-        """The client of a request that waits is gone; its place is kept."""
+        """The client of a request that waits is gone. Its place is kept, unless
+        nobody could be known to come back to it.
+        """
         place = self._places.get(ticket.session.key)
         if place and place.ticket is ticket:
             self._all.take(place)
             self._absent.set(ticket.session.key, self._clock() + self._settings.keep_place_s)
+            if not ticket.session.resumable:
+                self._forget(ticket.session)
 
     def done(self, session: Session) -> None:
         """A request that went is over, answered or not."""
@@ -136,9 +134,9 @@ class Admission:
 
     def state(self, session: Session) -> str:
         """In a word: passing, waiting, paused, absent, idle or rested."""
-        place = self._places.get(session.key)
         if session.key in self._absent.by_key:
             return "absent"
+        place = self._places.get(session.key)
         if place:
             return "paused" if place.paused else "waiting"
         if session.in_flight:

@@ -23,18 +23,16 @@ _CONNECT_S = 10.0
 _KEEP_S = 3.0  # Shorter than the 5 s after which uvicorn closes: else a request may meet the closing.
 _METRICS_S = 5.0
 _MOST_METRICS_BYTES = 8 * 1_048_576
-_ONE_CONNECTION = frozenset(
-    [
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ]
+_ONE_CONNECTION = (
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
 )
 _OUR_OWN = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 

@@ -14,6 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from registry.errors import TrapError
+from runners.gate import SessionGate
 from runners.proxy.admission import Admission
 from runners.proxy.forwarding import Upstream
 from runners.proxy.server import GateServer
@@ -46,6 +47,7 @@ class Stop:
 async def serve(
     settings: ProxySettings,
     say: Callable[[str], None],
+    warn: Callable[[str], None],
     judgement: Judgement[Any] | None = None,
     stop: Stop | None = None,
     write: Callable[[str], object] | None = None,
@@ -53,8 +55,9 @@ async def serve(
     """Serve until SIGTERM, SIGINT or `stop`; then waiting requests get 503 and
     running ones finish, for `drain_s` at most.
 
-    `judgement` is needed to engage when trapped. `say` receives lines for
-    people, the first once requests are taken; `write` the events.
+    `judgement` is needed to engage when trapped. `say` receives one line once
+    requests are taken, `warn` what the engine's state has become, `write` the
+    events.
     TrapError: the address cannot be listened on.
     """
     stop = stop or Stop()
@@ -82,7 +85,7 @@ async def serve(
             await _listen(site, settings)
             work = [_sweep(admission)]
             if judgement and settings.engage_when_trapped:
-                watch = Watch(upstream.metrics_text, judgement, admission.engage, told, say, clock)
+                watch = Watch(upstream.metrics_text, judgement, admission.engage, told, warn, clock)
                 work.append(watch.run(settings.poll_s))
             say(_ready(settings, runner))
             await _until(stop, work)
@@ -148,8 +151,6 @@ def _ready(settings: ProxySettings, runner: web.AppRunner) -> str:
 
 def _warm_up(settings: ProxySettings) -> None:
     """Have the gate's rules compiled before the first request needs them."""
-    from runners.gate import SessionGate
-
     gate = SessionGate(settings.gate())
     gate.engage(0.0)
     gate.request("first", 0.0)

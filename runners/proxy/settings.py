@@ -13,6 +13,15 @@ from registry.errors import TrapError
 RETRY_AFTER_S = 30
 """What a refused client is told to wait; clients commonly heed up to 60 s."""
 
+REMEMBER_S = 3600.0
+"""For how long a session is remembered after it lost its slot by silence."""
+
+MOST_SESSIONS = 20_000
+"""Known at a time; of more, those that lost their slots are forgotten, the first first."""
+
+MOST_HELD_BYTES = 1_073_741_824
+"""Of bodies whose requests wait."""
+
 
 @dataclass(frozen=True)
 class ProxySettings:

@@ -38,14 +38,14 @@ class Telemetry:
     def __init__(self, cap: int, write: Callable[[str], object] | None = None) -> None:
         self._write = write
         self._registry = CollectorRegistry(auto_describe=True)
-        self._gauge("cap", "Sessions that may hold a slot.").set(cap)
+        self._gauge("cap_sessions", "Sessions that may hold a slot.").set(cap)
         self._now = {
-            "engaged": self._gauge("engaged", "1 while sessions need a slot."),
-            "holding": self._gauge("holding", "Sessions that hold a slot."),
-            "waiting": self._gauge("waiting", "Sessions that wait and have never been admitted."),
-            "paused": self._gauge("paused", "Sessions that wait and had started before."),
-            "in_flight": self._gauge("in_flight", "Requests that the engine has."),
+            "engaged": self._gauge("engaged_now", "1 while sessions need a slot."),
+            "holding": self._gauge("holding_sessions", "Sessions that hold a slot."),
+            "waiting": self._gauge("waiting_sessions", "Sessions that wait and have never been admitted."),
+            "paused": self._gauge("paused_sessions", "Sessions that wait and had started before."),
             "known": self._gauge("known_sessions", "Sessions that are remembered."),
+            "in_flight": self._gauge("in_flight_requests", "Requests that the engine has."),
         }
         self._events = {name: self._counter(f"{name}_total", text) for name, text in _COUNTED.items()}
         self._relapses = self._counter("relapses_total", "Times that the gate engaged again after a release.")

@@ -14,6 +14,8 @@ from runners.proxy.telemetry import Telemetry
 
 Sample = TypeVar("Sample")
 
+_MARGIN_S = 0.05
+
 
 class State(Protocol):
     """What two samples say: `name` is good, trapped or unknown."""
@@ -61,10 +63,10 @@ class Watch(Generic[Sample]):
         self._last = ""
 
     async def run(self, poll_s: float) -> None:
-        """Poll every `poll_s` seconds."""
+        """Poll every `poll_s` seconds, or a little later: never sooner."""
         while True:
             await self.step()
-            await asyncio.sleep(poll_s)
+            await asyncio.sleep(poll_s + _MARGIN_S)
 
     async def step(self) -> None:
         """Read once, and judge against the sample before."""
