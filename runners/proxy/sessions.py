@@ -36,14 +36,14 @@ class Asked(NamedTuple):
 class Session:
     """One session. `key` is what logs and answers call it: a digest.
 
-    `mark`: its last prompt and reply, which can be found while `listed`;
+    No prompt is kept. `mark`: its last prompt and reply, which can be found while `listed`;
     `unanswered`: the prompt of a client that went before its reply.
     `admitted`: the gate let it go once; `in_flight`: its requests that the engine has now; `ending`: it is over
     once they are done; `rested`: it fell silent and lost its slot.
     """
 
     key: str
-    asked: Asked
+    named: bool = False
     mark: Mark | None = None
     listed: bool = False
     unanswered: Mark | None = None
@@ -55,7 +55,7 @@ class Session:
     @property
     def resumable(self) -> bool:
         """Whether a later request could be told to belong to it."""
-        return bool(self.asked.name or self.mark or self.unanswered)
+        return bool(self.named or self.mark or self.unanswered)
 
 
 def owner_of(headers: Mapping[str, str]) -> bytes:
@@ -108,7 +108,6 @@ class SessionBook:
         if session is None:
             return self._new(asked)
         self._hide(session)
-        session.asked = asked
         return session
 
     def named(self, owner: bytes, name: str) -> Session | None:
@@ -151,7 +150,8 @@ class SessionBook:
     def _new(self, asked: Asked) -> Session:
         self._count += 1
         unnamed = sha256(b"unnamed" + asked.owner + str(self._count).encode()).hexdigest()[:_SHOWN]
-        session = Session(session_key(asked.owner, asked.name) if asked.name is not None else unnamed, asked)
+        key = unnamed if asked.name is None else session_key(asked.owner, asked.name)
+        session = Session(key, named=asked.name is not None)
         self.sessions[session.key] = session
         return session
 
