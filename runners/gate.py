@@ -191,6 +191,8 @@ class SessionGate:
 
     def _keep_log(self) -> None:
         """Move the rules' new events to `log`, by name."""
+        if not self._gate.events:
+            return
         for entry in self._events[: self._gate.events]:
             name = None if entry.session == NOBODY else self._names[entry.session]
             self.log.append(GateEvent(float(entry.time_s), GATE_EVENTS[entry.event], name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ def serve_gate(settings: ProxySettings, expected_hit_fraction: float | None, say
     judgement = Judgement(parse_metrics, partial(judge, expected_hit_fraction=expected_hit_fraction))
     if not is_loopback(settings.host):
         _warn("no TLS here: outside of a network you trust, put a reverse proxy before the gate")
+    # What the program itself consists of is never garbage: looking through it would hold every request up.
+    gc.freeze()
     with _event_log(settings.log) as write:
         asyncio.run(serve(settings, say, _warn, judgement, write=write))
 

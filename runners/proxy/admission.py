@@ -54,8 +54,7 @@ class Admission:
         now_s = self._clock()
         ticket = Ticket(session, tell, now_s, body_bytes)
         session.ending = ends
-        self.gate.settle(now_s)
-        self._awake(session)
+        self._awake(session, now_s)
         place = self._places.get(session.key)
         if self._stopping:
             self._refuse(ticket, STOPPING, now_s)
@@ -143,22 +142,24 @@ class Admission:
             return "passing"
         return "rested" if session.rested else "idle"
 
-    def _awake(self, session: Session) -> None:
+    def _awake(self, session: Session, now_s: float) -> None:
         """The session asks: it is neither idle nor absent nor rested any more."""
         for states in (self._idle, self._absent, self._rested):
             states.drop(session.key)
         if session.rested:
             session.rested = False
+            self.gate.settle(now_s)
             if self.gate.engaged:
                 self._to.returned()
 
     def _overflows(self, ticket: Ticket, place: Place | None) -> bool:
         """Whether the queue has no room for a request that would wait in it."""
-        if not self.gate.engaged or self.gate.holds(ticket.session.key):
+        many = place is None and len(self._places) >= self._settings.max_waiting
+        heavy = self._all.held_bytes + ticket.body_bytes > MOST_HELD_BYTES
+        if not (many or heavy):
             return False
-        if self._all.held_bytes + ticket.body_bytes > MOST_HELD_BYTES:
-            return True
-        return place is None and len(self._places) >= self._settings.max_waiting
+        self.gate.settle(ticket.asked_s)
+        return self.gate.engaged and not self.gate.holds(ticket.session.key)
 
     def _go(self, ticket: Ticket) -> None:
         ticket.goes = True

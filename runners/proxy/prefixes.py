@@ -25,10 +25,23 @@ class Mark(NamedTuple):
     rest: bytes
 
 
-def mark_of(owner: bytes, text: bytes) -> Mark:
-    """The mark of a text; texts of two owners never share one."""
-    whole = len(text) - len(text) % BLOCK_BYTES
-    return Mark(_digests(owner, text[:whole])[-1], text[whole:])
+class Chain:
+    """A text in blocks: `digests` of its first 0, 1, 2, ... whole blocks.
+
+    Those of two owners have nothing in common.
+    """
+
+    def __init__(self, owner: bytes, text: bytes) -> None:
+        self.text = text
+        self.digests = [blake2b(owner, digest_size=_DIGEST_BYTES).digest()]
+        _extend(self.digests, text)
+
+    def mark(self, more: bytes = b"") -> Mark:
+        """The mark of this text with `more` after it."""
+        last = self.digests[-1:]
+        rest = self.text[(len(self.digests) - 1) * BLOCK_BYTES :] + more
+        _extend(last, rest)
+        return Mark(last[-1], rest[(len(last) - 1) * BLOCK_BYTES :])
 
 
 class PrefixIndex(Generic[Item]):
@@ -62,24 +75,19 @@ class PrefixIndex(Generic[Item]):
         items = self._items.get(mark)
         return items[-1] if items else None
 
-    def longest(self, owner: bytes, text: bytes) -> Item | None:
+    def longest(self, chain: Chain) -> Item | None:
         """The latest item under the longest text that is a prefix of this one."""
-        digests = _digests(owner, text)
-        for count in reversed(range(len(digests))):
-            lengths = self._lengths.get(digests[count])
-            for length in sorted(lengths or (), reverse=True):
-                start = count * BLOCK_BYTES
-                items = self._items.get(Mark(digests[count], text[start : start + length]))
+        for count in reversed(range(len(chain.digests))):
+            blocks, start = chain.digests[count], count * BLOCK_BYTES
+            for length in sorted(self._lengths.get(blocks, ()), reverse=True):
+                items = self._items.get(Mark(blocks, chain.text[start : start + length]))
                 if items:
                     return items[-1]
         return None
 
 
-def _digests(owner: bytes, text: bytes) -> list[bytes]:
-    """Digests of the first 0, 1, 2, ... whole blocks."""
-    digest = blake2b(owner, digest_size=_DIGEST_BYTES).digest()
-    found = [digest]
+def _extend(digests: list[bytes], text: bytes) -> None:
+    """Add the digests of the whole blocks of `text` to those before it."""
     for start in range(0, len(text) - BLOCK_BYTES + 1, BLOCK_BYTES):
-        digest = blake2b(digest + text[start : start + BLOCK_BYTES], digest_size=_DIGEST_BYTES).digest()
-        found.append(digest)
-    return found
+        block = digests[-1] + text[start : start + BLOCK_BYTES]
+        digests.append(blake2b(block, digest_size=_DIGEST_BYTES).digest())

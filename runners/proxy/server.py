@@ -86,7 +86,7 @@ class GateServer:
         self, request: web.Request, path: str, body: bytes, ticket: Ticket, asked: Asked
     ) -> web.StreamResponse:
         def reader_for(headers: Mapping[str, str]) -> ReplyReader | None:
-            return ReplyReader(asked.prompt.kind, path, headers) if asked.prompt else None
+            return ReplyReader(asked.kind, path, headers) if asked.prompt else None
 
         passed = await self._upstream.forward(request, body, reader_for)
         self._keep(passed, ticket, asked)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from runners.proxy.prefixes import Mark, PrefixIndex, mark_of
-from runners.proxy.prompts import Prompt, fields_of, prompt_of
+from runners.proxy.prefixes import Chain, Mark, PrefixIndex
+from runners.proxy.prompts import fields_of, prompt_of
 from runners.proxy.replies import ReplyReader
 
 _SHOWN = 32
@@ -24,12 +24,14 @@ _SHOWN = 32
 
 class Asked(NamedTuple):
     """What tells a request's session. `owner`: the SHA-256 of its Authorization;
-    `name`: the session's, if given; `prompt`: only looked at without a name.
+    `name`: the session's, if given. Only without a name is the prompt looked at:
+    its `kind` (see prompts) and itself.
     """
 
     owner: bytes
-    name: str | None
-    prompt: Prompt | None
+    name: str | None = None
+    kind: bytes = b""
+    prompt: Chain | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -72,12 +74,14 @@ def asked_by(path: str, headers: Mapping[str, str], body: bytes) -> Asked:
     """What a request to a gated path says about its session."""
     owner = owner_of(headers)
     if name := headers.get("X-Session-Id"):
-        return Asked(owner, name, None)
+        return Asked(owner, name)
     fields = fields_of(body)
     if fields is None:
-        return Asked(owner, None, None)
-    name = _named(fields)
-    return Asked(owner, name, None if name else prompt_of(path, fields))
+        return Asked(owner)
+    if name := _named(fields):
+        return Asked(owner, name)
+    prompt = prompt_of(path, fields)
+    return Asked(owner, None, prompt.kind, Chain(owner, prompt.encoded)) if prompt else Asked(owner)
 
 
 def _named(fields: Mapping[str, Any]) -> str | None:
@@ -119,7 +123,7 @@ class SessionBook:
         reply = reader.reply() if reader and asked.prompt else None
         if asked.prompt and reply is not None and self._knows(session):
             self._hide(session)
-            session.mark = mark_of(asked.owner, asked.prompt.encoded + reply)
+            session.mark = asked.prompt.mark(reply)
             self._list(session)
 
     def failed(self, session: Session, asked: Asked) -> None:
@@ -131,7 +135,7 @@ class SessionBook:
         """The client went before its reply: the same prompt will be its own."""
         self.failed(session, asked)
         if asked.prompt and session.unanswered is None and self._knows(session):
-            session.unanswered = mark_of(asked.owner, asked.prompt.encoded)
+            session.unanswered = asked.prompt.mark()
             self._again.add(session.unanswered, session)
 
     def forget(self, session: Session) -> None:
@@ -143,9 +147,7 @@ class SessionBook:
     def _continuing(self, asked: Asked) -> Session | None:
         if asked.prompt is None:
             return None
-        text = asked.prompt.encoded
-        again = self._again.latest(mark_of(asked.owner, text))
-        return again or self._continued.longest(asked.owner, text)
+        return self._again.latest(asked.prompt.mark()) or self._continued.longest(asked.prompt)
 
     def _new(self, asked: Asked) -> Session:
         self._count += 1

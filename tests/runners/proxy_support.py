@@ -48,7 +48,7 @@ class Bench:
         self.returns += 1
 
     def session(self, name: str) -> Session:
-        return self.book.session_of(Asked(b"owner", name, None))
+        return self.book.session_of(Asked(b"owner", name))
 
     def ask(self, name: str, body_bytes: int = 0, ends: bool = False) -> Ticket:
         told: list[Refusal | None] = []

@@ -195,7 +195,7 @@ def test_a_slot_that_came_while_the_client_was_gone_is_kept_as_long_as_the_place
 def test_a_place_that_nobody_could_claim_is_not_kept() -> None:
     bench = Bench()
     bench.ask("a")
-    unnamed = bench.book.session_of(Asked(b"owner", None, None))
+    unnamed = bench.book.session_of(Asked(b"owner"))
     ticket = bench.admission.ask(unnamed, lambda _: None)
     bench.admission.client_left(ticket)
     assert len(bench.book.sessions) == 1
@@ -204,7 +204,7 @@ def test_a_place_that_nobody_could_claim_is_not_kept() -> None:
 
 def test_an_unnamed_session_that_was_never_answered_is_over_with_its_request() -> None:
     bench = Bench()
-    ticket = bench.admission.ask(bench.book.session_of(Asked(b"owner", None, None)), lambda _: None)
+    ticket = bench.admission.ask(bench.book.session_of(Asked(b"owner")), lambda _: None)
     assert ticket.goes
     bench.admission.done(ticket.session)
     assert bench.book.sessions == {}

@@ -98,9 +98,10 @@ BODIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/generate?a=%2F&b", "/x"]
-)
+PATHS = ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/generate?a=%2F&b", "/x/%2e%2e//y"]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_bodies_go_and_come_byte_for_byte(path: str) -> None:
     async def echo(request: web.Request) -> web.StreamResponse:
         assert request.raw_path == path

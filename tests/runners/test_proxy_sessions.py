@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.proxy.prefixes import BLOCK_BYTES, PrefixIndex, mark_of
+from runners.proxy.prefixes import BLOCK_BYTES, Chain, PrefixIndex
 from runners.proxy.replies import ReplyReader
 from runners.proxy.sessions import Asked, Session, SessionBook, asked_by, owner_of
 
@@ -32,7 +32,7 @@ class Talk:
 
     def answer(self, session: Session, asked: Asked, text: str) -> None:
         assert asked.prompt
-        reader = ReplyReader(asked.prompt.kind, CHAT, {})
+        reader = ReplyReader(asked.kind, CHAT, {})
         reader.feed(json.dumps({"choices": [{"message": {"content": text}}]}).encode())
         self.book.replied(session, asked, reader)
 
@@ -169,27 +169,27 @@ TEXTS = st.lists(PIECE, max_size=4).map(b"".join)
 OWNERS = st.sampled_from([b"anne", b"ben"])
 
 
-@given(st.lists(st.tuples(OWNERS, TEXTS, st.booleans()), max_size=12), OWNERS, TEXTS)
+@given(st.lists(st.tuples(OWNERS, TEXTS, st.booleans()), max_size=12), OWNERS, TEXTS, st.integers(0, 2000))
 def test_the_index_finds_what_comparing_all_texts_finds(
-    kept: list[tuple[bytes, bytes, bool]], owner: bytes, text: bytes
+    kept: list[tuple[bytes, bytes, bool]], owner: bytes, text: bytes, cut: int
 ) -> None:
     index: PrefixIndex[int] = PrefixIndex()
     for number, (whose, known, _) in enumerate(kept):
-        index.add(mark_of(whose, known), number)
+        index.add(Chain(whose, known[:cut]).mark(known[cut:]), number)
     for number, (whose, known, removed) in enumerate(kept):
         if removed:
-            index.remove(mark_of(whose, known), number)
+            index.remove(Chain(whose, known).mark(), number)
     found = [
         (len(known), number)
         for number, (whose, known, removed) in enumerate(kept)
         if whose == owner and not removed and text.startswith(known)
     ]
-    assert index.longest(owner, text) == (max(found)[1] if found else None)
+    assert index.longest(Chain(owner, text)) == (max(found)[1] if found else None)
 
 
 def test_the_index_keeps_nothing_of_what_was_removed() -> None:
     index: PrefixIndex[int] = PrefixIndex()
-    mark = mark_of(b"anne", b"a" * 2000)
+    mark = Chain(b"anne", b"a" * 2000).mark()
     index.add(mark, 1)
     index.remove(mark, 1)
     assert not index._items
