@@ -5,7 +5,6 @@ No I/O, and no clock but the one it is given. The order and the cap are
 ask again. Nothing is refused but by the bounded queue, and at the end.
 
 A session that is known is in exactly one state:
-
 - passing: the engine has a request of it (`in_flight`);
 - waiting: it has a place in the gate's queue, and a ticket, its client's;
 - absent: it has a place, or got its slot, but its client is gone; after
@@ -13,7 +12,6 @@ A session that is known is in exactly one state:
 - idle: answered, until `idle_end_s` after the last reply;
 - rested: it lost its slot by that; remembered for `REMEMBER_S`, so that it
   queues as paused if it comes back.
-
 A turn in flight when the gate engages is not recalled: its session may be
 passing and waiting at once.
 """
@@ -70,15 +68,14 @@ class Admission:
         return ticket
 
     def client_left(self, ticket: Ticket) -> None:
-        """The client of a request that waits is gone. Its place is kept, unless
-        nobody could be known to come back to it.
-        """
-        place = self._places.get(ticket.session.key)
+        """Its client is gone. A place is kept, if anybody could be known to claim it."""
+        session = ticket.session
+        place = self._places.get(session.key)
         if place and place.ticket is ticket:
             self._all.take(place)
-            self._absent.set(ticket.session.key, self._clock() + self._settings.keep_place_s)
-            if not ticket.session.resumable:
-                self._forget(ticket.session)
+            self._absent.set(session.key, self._clock() + self._settings.keep_place_s)
+            if not session.resumable:
+                self._forget(session)
 
     def done(self, session: Session) -> None:
         """A request that went is over, answered or not."""
@@ -127,9 +124,9 @@ class Admission:
         self.gate.settle(self._clock())
         self._tell_events()
         paused = sum(place.paused for place in self._places.values())
-        sessions = self.book.sessions
-        flying = sum(session.in_flight for session in sessions.values())
-        return Counts(self.gate.engaged, self.gate.holding, len(self._places) - paused, paused, flying, len(sessions))
+        new, known = len(self._places) - paused, self.book.sessions
+        flying = sum(session.in_flight for session in known.values())
+        return Counts(self.gate.engaged, self.gate.holding, new, paused, flying, len(known))
 
     def state(self, session: Session) -> str:
         """In a word: passing, waiting, paused, absent, idle or rested."""
@@ -144,8 +141,7 @@ class Admission:
 
     def _awake(self, session: Session, now_s: float) -> None:
         """The session asks: it is neither idle nor absent nor rested any more."""
-        for states in (self._idle, self._absent, self._rested):
-            states.drop(session.key)
+        self._drop_deadlines(session.key)
         if session.rested:
             session.rested = False
             self.gate.settle(now_s)
@@ -192,9 +188,9 @@ class Admission:
         place = self._places.get(session.key)
         if place and not place.ticket:
             self._absent.set(session.key, self._clock() + self._settings.keep_place_s)
-        if place or session.in_flight:
-            return
-        if session.ending or not session.resumable or not session.admitted:
+        elif place or session.in_flight:
+            pass
+        elif session.ending or not session.resumable or not session.admitted:
             self._forget(session)
         else:
             self._idle.set(session.key, self._clock() + self._settings.idle_end_s)
@@ -208,9 +204,9 @@ class Admission:
 
     def _lose_place(self, key: str, now_s: float) -> None:
         """The client did not come back: to its place, or to its slot."""
+        session = self.book.sessions[key]
         self._absent.drop(key)
         self._places.pop(key, None)
-        session = self.book.sessions[key]
         if session.in_flight:
             self._hand_out(self.gate.leave(key, now_s), now_s)
         elif session.admitted and session.resumable:
@@ -232,17 +228,19 @@ class Admission:
     def _forget(self, session: Session) -> None:
         """The session is over, wherever it stood."""
         now_s, key = self._clock(), session.key
-        for states in (self._idle, self._absent, self._rested):
-            states.drop(key)
+        self._drop_deadlines(key)
         place = self._places.pop(key, None)
         self.book.forget(session)
-        going = self.gate.end(key, now_s)
+        self._hand_out(self.gate.end(key, now_s), now_s)
         self.gate.forget(key)
-        self._hand_out(going, now_s)
         if place and (ticket := self._all.take(place)):
             ticket.tell(ENDED)
             self._to.refused(ENDED, session, now_s)
         self._tell_events()
+
+    def _drop_deadlines(self, key: str) -> None:
+        for states in (self._idle, self._absent, self._rested):
+            states.drop(key)
 
     def _tell_events(self) -> None:
         for event in self.gate.log:
