@@ -24,6 +24,7 @@ from runners.proxy.telemetry import Telemetry
 from runners.proxy.watching import Judgement, Watch
 
 _SWEEP_S = 0.25
+_BACKLOG = 1024
 _LAST_WORDS_S = 1.0
 
 # aiohttp's own errors can quote a header that it could not read, so nobody hears them.
@@ -81,7 +82,7 @@ async def serve(
         )
         await runner.setup()
         try:
-            site = web.TCPSite(runner, settings.host, settings.port)
+            site = web.TCPSite(runner, settings.host, settings.port, backlog=_BACKLOG)
             await _listen(site, settings)
             work = [_sweep(admission)]
             if judgement and settings.engage_when_trapped:
