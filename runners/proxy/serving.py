@@ -29,8 +29,7 @@ _LAST_WORDS_S = 1.0
 
 # aiohttp's own errors can quote a header that it could not read, so nobody hears them.
 _UNHEARD = logging.getLogger("trapkit.gate.unheard")
-_UNHEARD.addHandler(logging.NullHandler())
-_UNHEARD.propagate = False
+_UNHEARD.disabled = True
 
 
 class Stop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -406,7 +407,8 @@ def test_what_does_not_finish_is_cut_off_in_the_end() -> None:
     runs(body)
 
 
-def test_an_authorization_appears_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_authorization_appears_nowhere(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
     told: list[str] = []
 
     async def body() -> None:
@@ -433,7 +435,7 @@ def test_an_authorization_appears_nowhere(capfd: pytest.CaptureFixture[str]) -> 
     runs(body)
     assert [json.loads(line)["event"] for line in told][:3] == ["engaged", "admitted", "refused"]
     out, err = capfd.readouterr()
-    assert "very-secret" not in out + err
+    assert "very-secret" not in out + err + caplog.text
 
 
 def test_an_address_that_is_taken_is_an_error_in_words() -> None:
