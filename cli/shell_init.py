@@ -35,6 +35,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "reproduce",
     "witness",
     "doctor",
+    "gate",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"
