@@ -67,9 +67,9 @@ def design_of(arm: Arm, horizon_s: float = HORIZON_S, workload: Workload = WORKL
     return Design(horizon_s, workload, (RATE_PER_S,), (arm,), (), Seeds((0,), "literal"))
 
 
-def plan_of(arm: Arm, design: Design, seed: int = 0) -> Plan:
+def plan_of(arm: Arm, design: Design) -> Plan:
     """`RATE_PER_S` sessions a second, unless the arm keeps a population."""
-    key = plan_key("", 0, "", seed)
+    key = plan_key("", 0, "", 0)
     return make_plan(key, design, arm, RATE_PER_S if arm.population is None else None, RATE_PER_S)
 
 
@@ -90,7 +90,7 @@ async def drive(
     """Run the arm's plan against a stub, to its horizon."""
     design = design or design_of(arm)
     cell = cell_under(arm, CELL)
-    plan = plan_of(arm, design, seed)
+    plan = plan_of(arm, design)
     async with VLLMStub(stub_settings(arm, cell, **stub)) as engine, Errands(engine.url, {}) as errands:
         clock = RunClock(time.monotonic() + 0.05)
         gate = ClientGate(arm.gate, cell.pool_tokens, clock)
@@ -100,7 +100,7 @@ async def drive(
             await generator.run(sampler.sample(), *guards)
         horizon_s = plan.horizon_us / 1e6
         made = tables(generator.records, gate.log, sampler.rows(horizon_s), horizon_s)
-    context = RunContext(RunId(arm.name, None, seed), arm, replace(design, arms=(arm,)), cell, plan)
+    context = RunContext(RunId(arm.name, None, 0), arm, replace(design, arms=(arm,)), cell, plan)
     return Driven(context, frames_of(made), engine)
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -77,7 +79,7 @@ def test_every_turn_that_became_due_has_a_row_and_its_chain_is_exact(runs: dict[
         origin, _, index = session.partition("-")
         draw = plan.session(origin, int(index))
         assert [row.turn for row in rows] == list(range(1, len(rows) + 1))
-        for before, after in zip(rows, rows[1:], strict=False):
+        for before, after in pairwise(rows):
             tool_s = draw.tool_us[before.turn - 1] / MICROSECONDS
             if arm.tool_slowdown:
                 tool_s += arm.tool_slowdown.added_s(before.done_s)
@@ -115,10 +117,9 @@ def test_an_arm_s_own_horizon_ends_its_run(runs: dict[str, Driven]) -> None:
 def test_the_gates_held_some_sessions_back(runs: dict[str, Driven]) -> None:
     for name in ("CAPPED", "RESCUED", "SHARED", "ADAPTED"):
         turns = runs[name].turns
-        waited = turns.admitted_s - turns.ready_s
-        assert (waited > 0.02).sum() >= 2, name
-    events = runs["RESCUED"].frames.gate.event.tolist()
-    assert "engaged" in events and "paused" in events
+        waited = (turns.admitted_s - turns.ready_s > 0.005) | (turns.admitted_s.isna() & turns.ready_s.notna())
+        assert waited.sum() >= 2, name
+        assert runs[name].frames.gate.event.tolist()[0] == "engaged"
 
 
 def test_prompts_carry_the_engine_s_own_output_ids(runs: dict[str, Driven]) -> None:
@@ -128,7 +129,7 @@ def test_prompts_carry_the_engine_s_own_output_ids(runs: dict[str, Driven]) -> N
         asked.setdefault(turn.headers["X-Session-Id"], []).append(turn)
     pairs = 0
     for session, rows in rows_of(driven).items():
-        for number, (before, after) in enumerate(zip(asked[session], asked[session][1:], strict=False)):
+        for number, (before, after) in enumerate(pairwise(asked[session])):
             pairs += 1
             assert after.prompt[: len(before.prompt)] == before.prompt
             grown = after.prompt[len(before.prompt) :]
@@ -228,3 +229,17 @@ def test_what_a_guard_raises_ends_the_run_at_once() -> None:
     arm = Arm("A", population=2)
     with pytest.raises(RuntimeError, match="enough"):
         asyncio.run(asyncio.wait_for(drive(arm, design_of(arm, 600.0), guards=(guard(),)), 10))
+
+
+@pytest.mark.parametrize(
+    "arm", [Arm("A"), Arm("SHED", shed=Shed(0.3, 2.0)), Arm("B", burst=BURST)], ids=lambda a: a.name
+)
+def test_a_client_that_stood_still_at_the_end_still_accounts_for_what_was_due(arm: Arm) -> None:
+    async def stall() -> None:
+        await asyncio.sleep(0.15)
+        time.sleep(0.8)
+
+    driven = asyncio.run(drive(arm, design_of(arm, 0.6), guards=(stall(),)))
+    assert len(driven.sessions) == len(driven.context.plan.arrivals())
+    assert driven.turns.ready_s.isna().any(), "some had no time to start"
+    assert refuted(driven) == []
