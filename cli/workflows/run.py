@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +24,21 @@ from cli.workflows.reporter import Reporter
 from registry.attempt_log import BRANCH, AttemptRecord, append, remote_tip
 from registry.beacon import BeaconValue
 from registry.design import RunId
-from registry.errors import RegistrationError, StudyError
+from registry.errors import EngineError, RegistrationError, StudyError
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
 from registry.witness.policy import Policy
+from runners.engines.process import wait_until_gone
 from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute
 from verifier.predictors import computed
+
+INTERRUPT_GRACE_S = 10.0
+"""How long an interrupted run may take to end its engine and keep its records."""
+
+ENGINE_END_S = 30.0
+"""How long the last processes of a killed engine may take to go."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ def run_registration(
     runs = (selection or Selection()).of(registration)
     check_can_run(registration)
     check_pushed(repository, study, registered)
-    with _only_one(study):
+    with _only_one(study), _terminate_interrupts():
         waits = registration.waits_for_beacon
         beacon = drawn_value(study, repository, registration, policy, reporter) if waits else None
         records = records_of(repository, study, registration)
@@ -95,8 +104,13 @@ def run_registration(
             predict(study, repository, registered, policy, reporter)
         missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
         failures: tuple[str, ...] = ()
+        if registration.engine:
+            _check_engines_gone(study)
+        # A real engine's attempts are announced one by one: an interrupt costs the one that it meets.
+        batches = [[run] for run in missing] if registration.engine else [missing] if missing else []
+        for done, batch in enumerate(batches):
+            failures += _run_batch(study, repository, registered, beacon, batch, records, reporter, done, len(missing))
         if missing:
-            failures = _run_batch(study, repository, registered, beacon, missing, records, reporter)
             _publish_runs(study, repository, registration)
         _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
@@ -112,6 +126,33 @@ def _archive_attempts(
     if tip:
         name = f"attempts-{registration.folder}-{tip[:12]}"
         archive_receipts(study, repository, Pushed(name, tip, BRANCH), policy, reporter)
+
+
+def _check_engines_gone(study: Study) -> None:
+    """EngineError where an engine of a killed run still takes the machine."""
+    if left := _wait_for_engines(study.runs.glob("*/*/*/*/attempt-*")):
+        raise EngineError(
+            "an engine of an earlier attempt is still there",
+            where=str(left[0]),
+            remedy="end its processes: they have engine.log open",
+        )
+
+
+@contextmanager
+def _terminate_interrupts() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: with what there is kept and reported."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -135,8 +176,13 @@ def _run_batch(
     missing: list[RunId],
     records: dict[RunId, list[AttemptRecord]],
     reporter: Reporter,
+    done: int,
+    total: int,
 ) -> tuple[str, ...]:
-    """Announce, execute and report one batch; an interrupt still reports."""
+    """Announce, execute and report one batch; an interrupt still reports.
+
+    `done` of the `total` runs were made in batches before.
+    """
     registration, batch = registered.registration, secrets.token_hex(4)
     orders = []
     for run in missing:
@@ -146,22 +192,30 @@ def _run_batch(
     starts = [attempt_record(registration, order.run, order.attempt, batch, "start") for order in orders]
     append(repository, study.settings.remote, "start", starts)
     failures: dict[RunId, str] = {}
-    done = 0
+    real = registration.engine is not None
+    workers, grace_s = (1, INTERRUPT_GRACE_S) if real else (None, 0.0)
     try:
-        workers = 1 if registration.engine else None
-        for order, result in run_all(execute, orders, workers):
-            if isinstance(result, Exception):
-                failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
-            done += 1
-            kind = "on a real engine" if registration.engine else "simulated"
-            reporter.step(f"running {registration.tag} ({kind})", done, len(orders))
+        with closing(run_all(execute, orders, workers, grace_s=grace_s)) as ended:
+            for order, result in ended:
+                if isinstance(result, Exception):
+                    failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
+                done += 1
+                kind = "on a real engine" if real else "simulated"
+                reporter.step(f"running {registration.tag} ({kind})", done, total)
     finally:
+        if real:
+            _wait_for_engines([order.folder for order in orders])
         results = [
             result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
             for order in orders
         ]
         append(repository, study.settings.remote, "result", results)
     return tuple(failures.values())
+
+
+def _wait_for_engines(attempts: Iterable[Path]) -> list[Path]:
+    """Return when no engine of these attempts is left; where one still is."""
+    return [folder for folder in attempts if not wait_until_gone(folder, ENGINE_END_S)]
 
 
 def _publish_runs(study: Study, repository: git.Repo, registration: Registration) -> None:
