@@ -37,6 +37,9 @@ from verifier.predictors import computed
 INTERRUPT_GRACE_S = 10.0
 """How long an interrupted run may take to end its engine and keep its records."""
 
+ENGINE_RUNS = "runners.engine_run"
+"""What a worker that drives an engine needs imported."""
+
 ENGINE_END_S = 30.0
 """How long the last processes of a killed engine may take to go."""
 
@@ -193,9 +196,9 @@ def _run_batch(
     append(repository, study.settings.remote, "start", starts)
     failures: dict[RunId, str] = {}
     real = registration.engine is not None
-    workers, grace_s = (1, INTERRUPT_GRACE_S) if real else (None, 0.0)
+    how: dict[str, Any] = {"workers": 1, "preload": ENGINE_RUNS, "grace_s": INTERRUPT_GRACE_S} if real else {}
     try:
-        with closing(run_all(execute, orders, workers, grace_s=grace_s)) as ended:
+        with closing(run_all(execute, orders, **how)) as ended:
             for order, result in ended:
                 if isinstance(result, Exception):
                     failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"

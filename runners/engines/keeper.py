@@ -23,7 +23,7 @@ import psutil
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_LOOK_S = 0.2
+_LOOK_S = 0.1
 _STOP = b"stop "
 
 
