@@ -149,6 +149,11 @@ class Bench:
         assert "not decidable" in command(self.root, "verify").out
 
 
+def ignores(process: psutil.Process, number: int) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return bool(int(status.partition("SigIgn:")[2].split()[0], 16) >> (number - 1) & 1)
+
+
 def partial(folder: Path) -> dict[str, Any]:
     """abandoned.json of an attempt whose records were kept."""
     told: dict[str, Any] = json.loads((folder / "abandoned.json").read_bytes())
@@ -164,6 +169,8 @@ def test_what_is_killed_from_outside(tmp_path: Path) -> None:
 
     def kill_engine() -> None:
         assert len(bench.processes()) == 4, "a keeper, an engine, its children"
+        # Whoever is asked to end must be able to: ignored signals are inherited.
+        assert not any(ignores(process, signal.SIGTERM) for process in bench.engine().children())
         bench.engine().kill()
 
     ran = bench.run(children, kill_engine)
