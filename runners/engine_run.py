@@ -27,7 +27,7 @@ from runners.engines.process import BROKEN_GRACE_S
 from runners.load.client_gate import ClientGate, load_rules
 from runners.load.clock import RunClock
 from runners.load.generator import LEAD_S, Drive, LoadGenerator
-from runners.load.guard import watch_over
+from runners.load.guard import check_serves, watch_over
 from runners.load.records import tables
 from runners.load.sampler import Sampler
 from runners.load.sender import Sender
@@ -133,6 +133,7 @@ async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) 
         _calm_collector()
         try:
             await generator.run(*guards)
+            await check_serves(sender, engine.process)
         except (EngineError, OSError) as error:
             failure = error if isinstance(error, EngineError) else EngineError(f"the run broke: {error.strerror}")
         finally:

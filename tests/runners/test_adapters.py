@@ -294,25 +294,25 @@ ORDER = EngineOrder(
 
 def test_the_command_of_vllm() -> None:
     command = ADAPTERS["vllm"].command(ORDER, 8000)
-    assert command == (
-        ["--model", "/models/a b", "--served-model-name", "m", "--host", "127.0.0.1", "--port", "8000"]
-        + ["--max-model-len", "4105", "--block-size", "32", "--num-gpu-blocks-override", "938"]
-        + ["--max-num-seqs", "64", "--max-num-batched-tokens", "2048", "--seed", "2147483647"]
-        + ["--enable-prefix-caching", "--enable-prompt-tokens-details", "--no-enable-log-requests"]
-    )
+    assert command == [
+        *("--model", "/models/a b", "--served-model-name", "m", "--host", "127.0.0.1", "--port", "8000"),
+        *("--max-model-len", "4105", "--block-size", "32", "--num-gpu-blocks-override", "938"),
+        *("--max-num-seqs", "64", "--max-num-batched-tokens", "2048", "--seed", "2147483647"),
+        *("--enable-prefix-caching", "--enable-prompt-tokens-details", "--no-enable-log-requests"),
+    ]
     off = ADAPTERS["vllm"].command(replace(ORDER, caching=False), 8000)
     assert set(off) - set(command) == {"--no-enable-prefix-caching"}
 
 
 def test_the_command_of_sglang() -> None:
     command = ADAPTERS["sglang"].command(ORDER, 8000)
-    assert command == (
-        ["--model-path", "/models/a b", "--served-model-name", "m", "--host", "127.0.0.1", "--port", "8000"]
-        + ["--context-length", "4105", "--max-total-tokens", "30016", "--page-size", "32"]
-        + ["--chunked-prefill-size", "2048", "--max-running-requests", "64"]
-        + ["--schedule-policy", "fcfs", "--radix-eviction-policy", "lru", "--random-seed", "2147483647"]
-        + ["--enable-metrics", "--enable-cache-report", "--skip-tokenizer-init"]
-    )
+    assert command == [
+        *("--model-path", "/models/a b", "--served-model-name", "m", "--host", "127.0.0.1", "--port", "8000"),
+        *("--context-length", "4105", "--max-total-tokens", "30016", "--page-size", "32"),
+        *("--chunked-prefill-size", "2048", "--max-running-requests", "64"),
+        *("--schedule-policy", "fcfs", "--radix-eviction-policy", "lru", "--random-seed", "2147483647"),
+        *("--enable-metrics", "--enable-cache-report", "--skip-tokenizer-init"),
+    ]
     off = ADAPTERS["sglang"].command(replace(ORDER, caching=False), 8000)
     assert set(off) - set(command) == {"--disable-radix-cache"}
 
@@ -416,7 +416,7 @@ def test_the_key_is_in_the_requests_and_nowhere_else(
     with in_thread(Talkative(StubSettings(**SETTINGS, output_token_s=0.002))) as stub:
         run = EngineRun(plan_of(arm, design), arm, cell, setup_of(stub), "m", "run/attempt-1", tmp_path)
         outcome = run_on_engine(run)
-    assert outcome.failure is not None, "turns failed one after the other"
+    assert outcome.failure is not None and "turns failed one after the other" in str(outcome.failure)
     assert {turn.headers["Authorization"] for turn in stub.turns} == {f"Bearer {KEY}"}
     told = [json.dumps(outcome.engine), *(table.to_pandas().to_csv() for table in outcome.tables.values())]
     told += [str(outcome.failure), outcome.failure.diagnostics(), *capfd.readouterr()]
