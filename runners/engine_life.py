@@ -25,7 +25,7 @@ API_KEY = "TRAP_ENGINE_API_KEY"
 """Variable with the key of an engine that asks for one; never recorded."""
 
 NEVER_READY = "engine_never_ready"
-_LOOK_S = 0.25
+_LOOK_S = 0.1
 _TRIAL_OUTPUT_TOKENS = 2
 
 

@@ -45,8 +45,7 @@ def main(command: list[str]) -> int:
             if asked.startswith(_STOP):
                 _ask_to_end(engine, float(asked.removeprefix(_STOP)))
             break
-    _kill_all(engine)
-    code = engine.wait()
+    code = _kill_all(engine)
     return code if code >= 0 else 128 - code
 
 
@@ -82,15 +81,20 @@ def _reap_orphans(engine: subprocess.Popen[bytes]) -> None:
                 os.waitpid(process.pid, os.WNOHANG)
 
 
-def _kill_all(engine: subprocess.Popen[bytes]) -> None:
-    """Kill whatever lives below, until nothing does: some may start others."""
+def _kill_all(engine: subprocess.Popen[bytes]) -> int:
+    """Kill whatever lives below, until nothing does: some may start others.
+    Returns the engine's exit code.
+    """
     with suppress(ProcessLookupError):
         os.killpg(engine.pid, signal.SIGKILL)
+    # Before others wait for it, and take its exit code.
+    code = engine.wait()
     while living := _below():
         for process in living:
             with suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(living, timeout=1.0)
+    return code
 
 
 if __name__ == "__main__":
