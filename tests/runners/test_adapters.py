@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from registry.design import Arm
+from registry.design import Arm, RunId
 from registry.engine_setup import EngineSetup
 from registry.errors import EngineError
 from runners.engine_life import API_KEY, EngineFault, running
@@ -35,6 +35,12 @@ from tests.engines.sglang_stub import SGLangStub
 from tests.engines.stub import EngineStub, StubSettings, StubTurn
 from tests.engines.vllm_stub import VLLMStub
 from tests.runners.load_support import CELL, adapter_of, design_of, drive, in_thread, plan_of, refuted
+from verifier.arm_checks import ARM_CHECKS
+from verifier.check import Outcome
+from verifier.engine_checks import check_counters, check_engine
+from verifier.gate_checks import GATE_CHECKS
+from verifier.run_checks import PLAN_CHECKS, RunContext
+from verifier.run_report import frames_of
 
 STUBS: dict[str, type[EngineStub]] = {"vllm": VLLMStub, "sglang": SGLangStub, "openai": OpenAIStub}
 PROMPT_TOKENS, OUTPUT_TOKENS = 100, 3
@@ -390,6 +396,27 @@ def test_the_facts_of_an_engine_are_published_without_its_secrets() -> None:
     assert (
         json_of(b"[NaN]") is None and json_of(b"[" * 90_000) is None and json_of(b'"' + b"a" * 300_000 + b'"') is None
     )
+
+
+@pytest.mark.parametrize("name", ["sglang", "openai"])
+def test_a_whole_run_on_an_engine_at_its_url(name: str, tmp_path: Path) -> None:
+    arm = Arm("A", population=2)
+    design = design_of(arm, 0.4)
+    with in_thread(STUBS[name](StubSettings(**SETTINGS, output_token_s=0.002))) as stub:
+        order = order_of(stub)
+        plan = plan_of(arm, design)
+        outcome = run_on_engine(EngineRun(plan, arm, order.cell, order.setup, "m", "run/attempt-1", tmp_path))
+    assert outcome.failure is None
+    assert outcome.engine["command"] == [] and outcome.engine["name"] == name and not outcome.engine["simulated"]
+    context = RunContext(RunId("A", None, 0), arm, design, order.cell, plan)
+    frames = frames_of(outcome.tables)
+    assert (frames.turns.outcome == "ok").sum() > 2
+    found = [check(frames, context) for check in (*PLAN_CHECKS, *ARM_CHECKS, *GATE_CHECKS)]
+    found += [check_engine(outcome.engine, context), check_counters(outcome.engine, frames, context)]
+    assert [check for check in found if check.outcome is Outcome.REFUTED] == []
+    # Neither of them shows all that vLLM shows: that is unproven, no more.
+    assert found[-2].outcome is Outcome.UNPROVABLE and "did not say" in found[-2].reason
+    assert found[-1].outcome is (Outcome.PROVEN if name == "sglang" else Outcome.UNPROVABLE)
 
 
 class Talkative(VLLMStub):

@@ -41,13 +41,13 @@ NAMES = [arm.name for arm in ARMS]
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, Driven]:
-    """Every arm once, four of them in one loop: little comes on time, all must be right."""
+    """Every arm once, six of them in one loop: little comes on time, all must be right."""
     load_rules()
 
     async def together(arms: tuple[Arm, ...]) -> list[Driven]:
         return await asyncio.gather(*map(drive, arms))
 
-    found = [driven for start in range(0, len(ARMS), 4) for driven in asyncio.run(together(ARMS[start : start + 4]))]
+    found = [driven for start in range(0, len(ARMS), 6) for driven in asyncio.run(together(ARMS[start : start + 6]))]
     return dict(zip(NAMES, found, strict=True))
 
 
