@@ -125,7 +125,7 @@ async def _flushed(found: RunningEngine, sender: Sender) -> None:
     assert before and after and before.prompt_tokens_total is not None and after.prompt_tokens_total is not None
     assert after.prompt_tokens_total - before.prompt_tokens_total == 200 + 260 + OUTPUT
     assert after.pool_tokens == BLOCKS * BLOCK and after.block_tokens == BLOCK and after.prefix_caching is True
-    with pytest.raises(TurnFailed, match="status 400: .*BadRequestError"):
+    with pytest.raises(TurnFailed, match=r"status 400: .*BadRequestError"):
         await talk(sender, "long").say(LONGEST)
 
 
