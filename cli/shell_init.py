@@ -30,9 +30,11 @@ SUBCOMMANDS: tuple[str, ...] = (
     "shell-init",
     "theory",
     "advise",
+    "watch",
     "policy",
     "reproduce",
     "witness",
+    "doctor",
     "gate",
 )
 
