@@ -254,8 +254,8 @@ def run_aiperf(load: Load, server: NullServer, core: int, folder: Path, python: 
     return {**figures(load, due_s, receipts, zero_s), "errors": len(due_s) - len(receipts), "others": others}
 
 
-COLUMNS = ("offered_per_s", "due_per_s", "sustained_per_s", "missing", "errors", "lag_p50_ms", "lag_p99_ms", "lag_most_ms",
-           "behind_p50_ms", "behind_p99_ms", "engine_busy", "others")  # fmt: skip
+COLUMNS = ("offered_per_s", "due_per_s", "sustained_per_s", "missing", "errors", "lag_p50_ms", "lag_p99_ms",
+           "lag_most_ms", "behind_p50_ms", "behind_p99_ms", "engine_busy", "others")  # fmt: skip
 
 
 def main() -> None:
