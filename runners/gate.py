@@ -51,12 +51,24 @@ class SessionGate:
         self._events = table(GATE_EVENT, _ROOM)
         self._names: list[str] = []
         self._indexes: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._waits: set[int] = set()
         self._now_s = 0.0
 
     @property
     def holding(self) -> int:
         """Sessions that hold a slot."""
         return int(self._gate.holders)
+
+    @property
+    def engaged(self) -> bool:
+        """Whether sessions need a slot now: engaged and not released."""
+        return bool(self._gate.engaged) and not self._gate.released
+
+    def holds(self, session: str) -> bool:
+        """Whether the session holds a slot."""
+        index = self._indexes.get(session)
+        return index is not None and bool(self._sessions[index].holds)
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -85,10 +97,12 @@ class SessionGate:
         """
         self.settle(time_s)
         index = self._index(session)
-        if index in self._queued():
+        if index in self._waits:
             raise ValueError(f"{session} is queued already")
         weight = tokens if self._gate.unit_tokens else 1
         goes = gate_rules.request(self._gate, self._sessions, self._events, index, weight, time_s)
+        if not goes:
+            self._waits.add(index)
         self._keep_log()
         return bool(goes)
 
@@ -96,9 +110,47 @@ class SessionGate:
         """The session is over, wherever it stood: who may go now, in order."""
         self.settle(time_s)
         index = self._index(session)
+        self._waits.discard(index)
         gate_rules.withdraw(self._gate, self._sessions, index, time_s)
         gate_rules.end(self._gate, self._sessions, self._events, index, time_s)
         return self.freed(time_s)
+
+    def leave(self, session: str, time_s: float) -> list[str]:
+        """The session gives up its slot or its place in a queue, and may come
+        back: one that had started queues as paused then. Who may go now.
+        """
+        index = self._index(session)
+        started = self._sessions[index].started
+        going = self.end(session, time_s)
+        self._sessions[index].started = started
+        return going
+
+    def forget(self, session: str) -> None:
+        """Give the place of a session that is over to another name.
+
+        For a caller that serves without end. ValueError if it holds or waits.
+        """
+        index = self._index(session)
+        if index in self._waits or self._sessions[index].holds:
+            raise ValueError(f"{session} holds a slot or waits")
+        self._sessions[index].started = 0
+        del self._indexes[session]
+        self._unused.append(index)
+
+    def engage(self, time_s: float) -> None:
+        """Engage now, whatever the setting said; also again, after a release.
+
+        Nobody holds a slot when it begins, as ever. Nothing where it is engaged.
+        """
+        self.settle(time_s)
+        if self.engaged:
+            return
+        for index in self._indexes.values():
+            self._sessions[index].holds = 0
+        self._gate.held = self._gate.holders = 0
+        self._gate.engaged = self._gate.released = 0
+        self._gate.engage_s = self._gate.empty_since_s = time_s
+        self.settle(time_s)
 
     def finished(self, hit: bool) -> None:
         """A follow-up turn finished, a full hit or not: an adaptive cap counts."""
@@ -114,12 +166,17 @@ class SessionGate:
         """Who may go now, in order; also after a `request` that was refused."""
         going: list[str] = []
         while (index := gate_rules.fill(self._gate, self._sessions, self._events, time_s)) != NOBODY:
+            self._waits.discard(index)
             going.append(self._names[index])
             self._keep_log()
         return going
 
     def _index(self, session: str) -> int:
-        if session not in self._indexes:
+        if session not in self._indexes and self._unused:
+            index = self._unused.pop()
+            self._indexes[session] = index
+            self._names[index] = session
+        elif session not in self._indexes:
             if len(self._names) == len(self._sessions):
                 self._sessions = grown(self._sessions, SESSION)
             self._indexes[session] = len(self._names)
@@ -134,6 +191,8 @@ class SessionGate:
 
     def _keep_log(self) -> None:
         """Move the rules' new events to `log`, by name."""
+        if not self._gate.events:
+            return
         for entry in self._events[: self._gate.events]:
             name = None if entry.session == NOBODY else self._names[entry.session]
             self.log.append(GateEvent(float(entry.time_s), GATE_EVENTS[entry.event], name))

@@ -67,16 +67,20 @@ def init(
 def demo(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the demo's study goes.")] = Path("demo-study"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace an earlier demo in DIR.")] = False,
+    engine: Annotated[
+        bool, typer.Option("--engine", help="On a real engine, vLLM on this machine's CPU: about 20 minutes.")
+    ] = False,
 ) -> None:
-    """Run the main job once, end to end, simulated.
+    """Run the main job once, end to end, simulated or on a real engine.
 
     Example: trapkit demo build/demo-study
     """
     from cli.render.progress import Console
     from cli.workflows.demo import run_demo
+    from cli.workflows.demo_engine import run_engine_demo
 
     with Console() as console:
-        outcome = run_demo(folder, console, fresh=fresh)
+        outcome = (run_engine_demo if engine else run_demo)(folder, console, fresh=fresh)
     print(outcome.text)
     raise typer.Exit(outcome.exit_code)
 

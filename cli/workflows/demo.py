@@ -35,12 +35,7 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
 
     Its signing key lies beside it, unless TRAP_SIGNING_KEY names another.
     """
-    root = folder.resolve()
-    if fresh:
-        _remove_earlier(root)
-    os.environ.setdefault("TRAP_SIGNING_KEY", str(root.with_name(f"{root.name}-signing-key")))
-    reporter.say(f"trapkit init {folder} --local-remote --commit-runs")
-    init_study(root, RemoteChoice(local=True), commit_runs=True)
+    root = begin_demo(folder, reporter, fresh=fresh)
     study = open_study(root)
     reporter.say("trapkit register rules/e2.yaml")
     policy = built_in()
@@ -55,6 +50,19 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
     proof = report.proofs[-1]
     parts = [outcome_text(proof), f"ledger: {paths[1]}", verification_text(report)]
     return DemoOutcome("\n\n".join(parts), report.exit_code)
+
+
+def begin_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> Path:
+    """An empty study with a local remote, its key beside it; `fresh` removes
+    an earlier demo. Returns the study's folder, resolved.
+    """
+    root = folder.resolve()
+    if fresh:
+        _remove_earlier(root)
+    os.environ.setdefault("TRAP_SIGNING_KEY", str(root.with_name(f"{root.name}-signing-key")))
+    reporter.say(f"trapkit init {folder} --local-remote --commit-runs")
+    init_study(root, RemoteChoice(local=True), commit_runs=True)
+    return root
 
 
 def _remove_earlier(root: Path) -> None:

@@ -12,6 +12,7 @@ from artifacts.records import RECORDS_VERSION
 from cli.workflows.beacons import promise
 from cli.workflows.draw import collect, draw, status_of
 from cli.workflows.engines import engine_of
+from cli.workflows.matched_costs import matched_costs
 from cli.workflows.quoted import calibration_of, plan_source_of
 from cli.workflows.registered import (
     Registered,
@@ -23,11 +24,11 @@ from cli.workflows.registered import (
 from cli.workflows.rehearse import rehearse
 from cli.workflows.reporter import Reporter
 from cli.workflows.tagging import FrozenFile, push_frozen, signing_key
-from registry.draft import Draft, load_draft
+from registry.draft import SIMULATOR, Draft, load_draft
 from registry.errors import RegistrationError, StudyError
 from registry.plan_source import NO_BEACON
 from registry.reading_catalogue import READINGS_VERSION
-from registry.registration import freeze, read_registration
+from registry.registration import Calibration, freeze, read_registration
 from registry.study import Study, open_repository
 from registry.study_cells import cells_of
 from registry.study_settings import StudySettings
@@ -78,7 +79,7 @@ def register_draft(
     calibration = calibration_of(study, repository, draft, policy, reporter, register)
     engine = engine_of(study, draft)
     source = plan_source_of(study, repository, draft, calibration, policy, reporter)
-    rehearsal = rehearse(draft, calibration, reporter).frozen() if draft.cell.step_costs else None
+    rehearsal = _rehearsal(repository, draft, calibration, reporter)
     data = freeze(
         draft,
         len(existing) + 1 if not existing else existing[-1].registration.version + 1,
@@ -105,6 +106,19 @@ def highest_claim(settings: StudySettings, draft: Draft) -> str:
     """The strongest claim that the study's witnesses and beacon allow."""
     own_draw = settings.beacon.chain == "local" and draft.design.seeds.binding == "beacon"
     return "registered" if own_draw or not INDEPENDENT & set(settings.witnesses) else "pre-registered"
+
+
+def _rehearsal(
+    repository: git.Repo, draft: Draft, calibration: Calibration | None, reporter: Reporter
+) -> dict[str, object] | None:
+    """How often simulated runs would pass; None for a cell that cannot be."""
+    if draft.cell.step_costs is None:
+        return None
+    if draft.runs_on == SIMULATOR or calibration is None:
+        return rehearse(draft, calibration, reporter).frozen()
+    source = latest(repository, calibration.registration).registration.draft
+    matched = matched_costs(draft, source, calibration, reporter)
+    return {**rehearse(matched.draft, calibration, reporter).frozen(), "costs_times": matched.times}
 
 
 def _stands(study: Study, last: Registered, draft: Draft, policy: Policy) -> bool:

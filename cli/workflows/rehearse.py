@@ -16,7 +16,7 @@ from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
 from registry.beacon import BeaconPromise
 from registry.design import Design, RunId, Seeds
-from registry.draft import Draft, load_draft
+from registry.draft import SIMULATOR, Draft, load_draft
 from registry.plan import make_plan, plan_key
 from registry.plan_source import to_be_quoted
 from registry.reading_catalogue import READINGS_VERSION
@@ -81,9 +81,12 @@ class Rehearsal:
 
 
 def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPromise | None = None) -> bytes:
-    """Frozen bytes of a draft as they would be, before it is registered."""
+    """Frozen bytes of a draft as they would be, before it is registered; on the
+    simulator, whatever it runs on then.
+    """
+    source = {key: value for key, value in draft.source.items() if key != "runs_on"}
     return freeze(
-        draft,
+        replace(draft, source=source, runs_on=SIMULATOR),
         1,
         beacon=beacon or BeaconPromise("none", 0),
         calibration=calibration,

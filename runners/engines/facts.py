@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from registry.errors import EngineError
 from runners.engines.metrics import EngineSample
 
 MAX_RESOLVED_CHARACTERS = 200_000
+_PRIVATE = re.compile(r"(?i)api_?key|secret|password|auth|_token$|^hf_token|_env$|ssl_key")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,15 @@ def json_of(body: bytes) -> Any:
     try:
         value = json.loads(body)
         json.dumps(value, allow_nan=False)
+        return _published(value)
     except (ValueError, RecursionError):
         return None
-    return value
+
+
+def _published(value: Any) -> Any:
+    """Without what an engine should not tell the world: keys, and the machine's
+    environment (vLLM's `system_env` and `vllm_env`).
+    """
+    if isinstance(value, dict):
+        return {key: _published(entry) for key, entry in value.items() if not _PRIVATE.search(key)}
+    return [_published(entry) for entry in value] if isinstance(value, list) else value

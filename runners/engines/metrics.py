@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from registry.errors import EngineError
 
-CAP_CHARACTERS = 8_388_608
+CAP_CHARACTERS = 4_194_304
 """Most text that is read; a busy engine shows about 100,000 characters."""
 
 LINE_CHARACTERS = 32_768
@@ -100,8 +100,9 @@ def _samples(text: str) -> Samples:
 
 def _vllm(samples: Samples) -> EngineSample:
     infos = [labels for labels, _ in samples.get("vllm:cache_config_info", ())]
-    blocks, sizes = _labelled(infos, "num_gpu_blocks"), _labelled(infos, "block_size")
-    pool = sum(b * s for b, s in zip(blocks, sizes, strict=True)) if blocks and sizes else None
+    # Every engine of a server shows the blocks of all of them together.
+    blocks, block = _same(_labelled(infos, "num_gpu_blocks")), _same(_labelled(infos, "block_size"))
+    pool = blocks * block if blocks and block else None
     cached = _total(samples, "vllm:prompt_tokens_cached_total")
     return EngineSample(
         kind="vllm",
@@ -113,7 +114,7 @@ def _vllm(samples: Samples) -> EngineSample:
         output_tokens_total=_total(samples, "vllm:generation_tokens_total"),
         preemptions_total=_total(samples, "vllm:num_preemptions_total"),
         pool_tokens=pool,
-        block_tokens=_same(sizes),
+        block_tokens=block,
         prefix_caching=_switch(infos, "enable_prefix_caching"),
         finished_requests_total=_total(samples, "vllm:request_prompt_tokens_count"),
         finished_prompt_tokens_total=_total(samples, "vllm:request_prompt_tokens_sum"),

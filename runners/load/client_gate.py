@@ -87,5 +87,6 @@ class ClientGate:
 
     def _wake(self, sessions: list[str], time_s: float) -> None:
         for session in sessions:
-            self._waiting[session].set_result(time_s)
-            del self._waiting[session]
+            turn = self._waiting.pop(session)
+            if not turn.done():
+                turn.set_result(time_s)

@@ -23,6 +23,9 @@ from runners.load.token_ids import Prompt
 LEAD_S = 1.0
 """How long before its arrival a session's first prompt is made."""
 
+HEAR_OUT_S = 30.0
+"""How long answers that began before the horizon may take to end."""
+
 _ROOM = 1024
 
 
@@ -61,6 +64,7 @@ class LoadGenerator:
         self._sender = sender
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
+        self._current: dict[asyncio.Task[Any], TurnRow] = {}
         self._live_sessions = 0
         self._broken: asyncio.Future[Any] | None = None
         plan = drive.plan
@@ -85,6 +89,9 @@ class LoadGenerator:
         end: asyncio.Future[Any] = asyncio.ensure_future(self._clock.until(self._drive.horizon_s))
         try:
             await asyncio.wait({end, self._broken}, return_when=asyncio.FIRST_COMPLETED)
+            self._gate.settle(min(self._clock.now_s(), self._drive.horizon_s))
+            if not self._broken.done():
+                await self._hear_out()
         finally:
             end.cancel()
             for task in self._tasks:
@@ -94,14 +101,25 @@ class LoadGenerator:
         if self._broken.done():
             self._broken.result()
 
+    async def _hear_out(self) -> None:
+        """Let answers that have begun end: only then does an engine say how
+        many tokens were cached. They stay open at the horizon all the same.
+        """
+        answering = {
+            task for task, turn in self._current.items() if turn.first_token_s is not None and turn.done_s is None
+        }
+        for task in self._tasks - answering:
+            task.cancel()
+        if answering:
+            await asyncio.wait(answering, timeout=HEAR_OUT_S)
+
     def _close(self) -> None:
-        """The horizon: the gate's last word, and rows of what was not started."""
+        """Rows of what was not started; what came too late is open."""
         known = {row.session for row in self.records.sessions}
         for time_us, origin, index in self._drive.plan.arrivals():
             if f"{origin}-{index}" not in known and time_us / MICROSECONDS <= self._clock.now_s():
                 session = self._session(origin, index, time_us / MICROSECONDS)
                 self._new_turn(session.row, 1, session.row.arrival_s)
-        self._gate.settle(min(self._clock.now_s(), self._drive.horizon_s))
         self.records.truncate(self._drive.horizon_s)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
@@ -110,8 +128,9 @@ class LoadGenerator:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._current.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error and self._broken and not self._broken.done():
             self._broken.set_exception(error)
@@ -143,6 +162,7 @@ class LoadGenerator:
             if planned_s >= self._drive.horizon_s:
                 return
             turn = self._new_turn(row, number, planned_s)
+            self._note_current(turn)
             live.prompt.grow(workload.first_prompt_tokens if number == 1 else workload.tool_output_tokens, output_ids)
             turn.ready_s = await self._clock.until(planned_s)
             if number == 1 and self._refused(turn, row):
@@ -160,6 +180,11 @@ class LoadGenerator:
             if number < row.planned_turns:
                 planned_s = self._next_due_s(live.draw, turn)
         self._end(row, turn, OK)
+
+    def _note_current(self, turn: TurnRow) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._current[task] = turn
 
     def _new_turn(self, row: SessionRow, number: int, planned_s: float) -> TurnRow:
         workload = self._drive.plan.workload

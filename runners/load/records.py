@@ -72,7 +72,9 @@ class Records:
         self.sessions: list[SessionRow] = []
 
     def truncate(self, horizon_s: float) -> None:
-        """Forget what happened at the horizon or after: it is open there."""
+        """Forget what happened at the horizon or after: it is open there. What
+        an answer that had begun says of its prompt stays.
+        """
         sessions = {row.session: row for row in self.sessions}
         for row in self.turns:
             ended_late = row.done_s is not None and row.done_s >= horizon_s
@@ -84,7 +86,9 @@ class Records:
                 session.turns_done -= int(row.outcome == OK)
                 session.end_s, session.outcome = None, OPEN
                 row.outcome, row.detail = OPEN, None
-                row.cached_tokens, row.output_tokens, row.retractions = None, 0, 0
+                row.output_tokens = 0
+                if row.first_token_s is None:
+                    row.cached_tokens, row.retractions = None, 0
 
     def errors(self) -> dict[str, int]:
         """How many turns failed, by the first words of their detail."""

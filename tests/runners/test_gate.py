@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,3 +192,65 @@ def test_misuse_is_refused() -> None:
         gate.settle(1.0)
     with pytest.raises(ValueError, match="cap"):
         SessionGate(GateSetting(0, 0.0, None))
+
+
+def test_a_session_that_left_its_slot_queues_as_paused_when_it_comes_back() -> None:
+    gate = SessionGate(GateSetting(1, 0.0, None))
+    gate.request("base-0", 1.0)
+    assert not gate.request("base-1", 2.0)
+    assert not gate.request("base-2", 2.0)
+    assert gate.leave("base-0", 3.0) == ["base-1"]
+    assert not gate.request("base-0", 4.0)
+    assert gate.waiting == ("base-0", "base-2")
+    assert gate.end("base-1", 5.0) == ["base-0"]
+    assert [event.event for event in gate.log if event.session == "base-0"] == ["admitted", "paused", "resumed"]
+
+
+def test_a_session_that_left_its_place_goes_to_the_end_of_its_queue() -> None:
+    gate = SessionGate(GateSetting(1, 0.0, None))
+    gate.request("base-0", 1.0)
+    for number in (1, 2):
+        assert not gate.request(f"base-{number}", 2.0)
+    assert gate.leave("base-1", 3.0) == []
+    assert gate.waiting == ("base-2",)
+    assert not gate.request("base-1", 4.0)
+    assert gate.waiting == ("base-2", "base-1")
+
+
+def test_it_engages_when_told_and_again_after_a_release() -> None:
+    gate = SessionGate(GateSetting(1, math.inf, 10.0))
+    assert gate.request("base-0", 1.0)
+    assert gate.request("base-1", 1.0)
+    assert not gate.engaged
+    gate.engage(5.0)
+    assert gate.engaged
+    gate.engage(6.0)
+    assert gate.request("base-0", 7.0)
+    assert gate.holds("base-0")
+    gate.settle(15.0)
+    assert not gate.engaged
+    assert gate.request("base-1", 16.0)
+    gate.engage(20.0)
+    assert gate.holding == 0
+    assert gate.request("base-1", 21.0)
+    assert not gate.request("base-0", 22.0)
+    told = [(event.time_s, event.event) for event in gate.log if event.session is None]
+    assert told == [(5.0, "engaged"), (15.0, "released"), (20.0, "engaged")]
+    assert gate.log[-1] == GateEvent(22.0, "paused", "base-0")
+
+
+def test_a_forgotten_session_is_a_new_one_and_its_place_is_used_again() -> None:
+    gate = SessionGate(GateSetting(1, 0.0, None))
+    gate.request("base-0", 1.0)
+    for number in range(1, 500):
+        assert not gate.request(f"base-{number}", 1.0)
+        assert gate.leave(f"base-{number}", 1.0) == []
+        gate.forget(f"base-{number}")
+    assert len(gate._sessions) == 64
+    with pytest.raises(ValueError, match="holds a slot or waits"):
+        gate.forget("base-0")
+    gate.end("base-0", 2.0)
+    gate.forget("base-0")
+    assert gate.request("other", 3.0)
+    assert not gate.request("base-0", 4.0)
+    assert gate.log[-1] == GateEvent(3.0, "admitted", "other")

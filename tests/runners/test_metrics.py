@@ -100,15 +100,17 @@ def test_sglangs_page_size_as_a_label() -> None:
     assert parse_metrics(info).block_tokens == 64
 
 
-def test_engines_of_one_vllm_server_are_summed() -> None:
+def test_engines_of_one_vllm_server_are_summed_but_each_shows_the_blocks_of_all() -> None:
     one = text_of("vllm-trapped-after")
     lines = [line for line in one.splitlines() if not line.startswith("#")]
     both = one + "\n".join(line.replace('engine="0"', 'engine="1"') for line in lines if "engine=" in line) + "\n"
     single, double = parse_metrics(one), parse_metrics(both)
-    for name in ("running_requests", "waiting_requests", "prompt_tokens_total", "cached_tokens_total", "pool_tokens"):
+    for name in ("running_requests", "waiting_requests", "prompt_tokens_total", "cached_tokens_total"):
         assert getattr(double, name) == 2 * getattr(single, name), name
-    assert (double.block_tokens, double.prefix_caching) == (32, True)
-    assert double.running_tokens == pytest.approx(2 * (single.running_tokens or 0), abs=1)
+    for name in ("pool_tokens", "block_tokens", "prefix_caching", "running_tokens"):
+        assert getattr(double, name) == getattr(single, name), name
+    unlike = both.replace('num_gpu_blocks="200"', 'num_gpu_blocks="400"', 1)
+    assert parse_metrics(unlike).pool_tokens is None
 
 
 @pytest.mark.parametrize("name", ["vllm-trapped-after", "sglang"])
