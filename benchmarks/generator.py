@@ -16,6 +16,7 @@ lag         first byte at the engine, less when the turn was due. It holds the
             generator's delay, the kernel's, and the engine's own queue: one turn
             costs the engine about 0.2 ms, `engine busy` says how much of its core
 behind      our generator alone: what it notes itself, request sent less due
+cpu_ms      our generator alone: CPU time a turn; 1000 over it is what a core can do
 others      how much of the generator's core other programs took, meanwhile: with
             more than a few per cent the lags are theirs
 
@@ -175,6 +176,7 @@ def run_trapkit(load: Load, server: NullServer, core: int, folder: Path) -> dict
     asked = {
         "url": server.url,
         "gap_s": load.gap_s,
+        "warm_s": load.warm_s,
         "phases_s": load.phases_s,
         "horizon_s": load.horizon_s,
         "prompt_tokens": PROMPT_TOKENS,
@@ -194,7 +196,13 @@ def run_trapkit(load: Load, server: NullServer, core: int, folder: Path) -> dict
     behind_s = [submit_s - planned_s for *_, planned_s, submit_s in sent["turns"]
                 if submit_s is not None and load.warm_s <= planned_s < load.horizon_s]  # fmt: skip
     row = figures(load, due_s, server.receipts(), sent["zero_s"])
-    return {**row, **percentiles_ms("behind", behind_s), "errors": sent["errors"], "others": others}
+    return {
+        **row,
+        **percentiles_ms("behind", behind_s),
+        "errors": sent["errors"],
+        "others": others,
+        "cpu_ms": sent["cpu_ms"],
+    }
 
 
 def write_trace(load: Load, path: Path) -> dict[tuple[str, int], float]:
@@ -255,7 +263,7 @@ def run_aiperf(load: Load, server: NullServer, core: int, folder: Path, python: 
 
 
 COLUMNS = ("offered_per_s", "due_per_s", "sustained_per_s", "missing", "errors", "lag_p50_ms", "lag_p99_ms",
-           "lag_most_ms", "behind_p50_ms", "behind_p99_ms", "engine_busy", "others")  # fmt: skip
+           "lag_most_ms", "behind_p50_ms", "behind_p99_ms", "cpu_ms", "engine_busy", "others")  # fmt: skip
 
 
 def main() -> None:
