@@ -23,9 +23,12 @@ others      how much of the generator's core other programs took, meanwhile: wit
 What the peer can show: AIPerf replays a trace with a time for each turn
 (`--fixed-schedule`), so its plan is known but for its zero. Its earliest turn is
 taken as on time, which flatters it by that turn's lag. What it cannot: it is
-made for many cores (three processes at least), and here has one; its turns are
-texts prepared in a file, where ours grow by the engine's answers; and as it
-sends all turns of its trace, however late, it has no missing turns.
+made for many cores (several processes), and here has one; its turns are texts
+that it read before, where ours are made as sessions arrive and grow by the
+engine's answers (so ours arrive at most 50 a second, its own within one round);
+it sends all turns of its trace, however late, so none is ever missing, where
+ours ends at its horizon; and our sessions slip when an answer is late, so that
+fewer turns become due, where its trace stands fixed.
 """
 
 from __future__ import annotations
