@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from artifacts.attempt import PROGRESS_FILE
 from modelf.cells import Cell
 from registry.design import Arm
 from registry.engine_setup import EngineSetup
@@ -32,7 +33,6 @@ from runners.load.sampler import Sampler
 from runners.load.sender import Sender
 from runners.machine import machine
 
-PROGRESS_FILE = "progress.jsonl"
 STATEMENT = "a real engine as its client saw it: consistent records, not proof that it ran"
 POLICY = (
     "a turn that fails is an error and ends its session; nothing is sent twice; "

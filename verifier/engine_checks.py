@@ -84,6 +84,17 @@ NOT_EXECUTED_AGAIN = unprovable(
 """What stands in the place of a second execution."""
 
 
+def machine_words(engine: dict[str, Any]) -> str:
+    """The machine in a line, as run.json has it: GPUs, else the processor."""
+    machine = engine.get("machine")
+    if not isinstance(machine, dict):
+        return "a machine that is not named"
+    gpus = machine.get("gpus")
+    named = [str(gpu)[:100] for gpu in gpus[:8]] if isinstance(gpus, list) else []
+    processor = f"{str(machine.get('processor'))[:100]}, {str(machine.get('cores'))[:10]} cores"
+    return "; ".join(named) or processor
+
+
 def _sample(engine: dict[str, Any], key: str) -> dict[str, Any]:
     """The whole numbers and flags of a sample in run.json, whatever it holds."""
     value = engine.get(key)

@@ -135,7 +135,7 @@ def run(
         repository = open_repository(study)
         policy = load_policy(study=study.root)
         outcome = run_registration(study, repository, latest(repository, identity), policy, console, selection)
-    print(f"{outcome.ran} runs made now (simulated), {outcome.complete} of {outcome.asked} complete")
+    print(f"{outcome.ran} runs made now ({outcome.kind}), {outcome.complete} of {outcome.asked} complete")
     for failure in outcome.failures:
         print(f"  failed: {failure}")
     print(f"next: trapkit verify {identity}")

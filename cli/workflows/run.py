@@ -19,6 +19,7 @@ from cli.workflows.predict import is_predicted, predict
 from cli.workflows.receipts import Pushed, archive_receipts
 from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.reporter import Reporter
+from cli.workflows.run_progress import progress_shown
 from registry.attempt_log import BRANCH, AttemptRecord, append, remote_tip
 from registry.beacon import BeaconValue
 from registry.design import RunId
@@ -63,13 +64,14 @@ class Selection:
 @dataclass(frozen=True)
 class RunOutcome:
     """How many runs were asked for, run now, and complete; `failures` says
-    which attempts failed and why.
+    which attempts failed and why, `kind` what kind of engine made them.
     """
 
     asked: int
     ran: int
     complete: int
     failures: tuple[str, ...] = ()
+    kind: str = "simulated"
 
 
 def run_registration(
@@ -101,7 +103,12 @@ def run_registration(
         _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
         complete = sum(any(r.event == "complete" for r in records[run]) for run in runs)
-    return RunOutcome(len(runs), len(missing), complete, failures)
+    return RunOutcome(len(runs), len(missing), complete, failures, engine_kind(registration))
+
+
+def engine_kind(registration: Registration) -> str:
+    """What kind of engine its runs are made on, in words."""
+    return "on a real engine" if registration.engine else "simulated"
 
 
 def _archive_attempts(
@@ -149,12 +156,12 @@ def _run_batch(
     done = 0
     try:
         workers = 1 if registration.engine else None
-        for order, result in run_all(execute, orders, workers):
-            if isinstance(result, Exception):
-                failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
-            done += 1
-            kind = "on a real engine" if registration.engine else "simulated"
-            reporter.step(f"running {registration.tag} ({kind})", done, len(orders))
+        with progress_shown(_under_way(registration, orders), reporter):
+            for order, result in run_all(execute, orders, workers):
+                if isinstance(result, Exception):
+                    failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
+                done += 1
+                reporter.step(f"running {registration.tag} ({engine_kind(registration)})", done, len(orders))
     finally:
         results = [
             result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
@@ -162,6 +169,16 @@ def _run_batch(
         ]
         append(repository, study.settings.remote, "result", results)
     return tuple(failures.values())
+
+
+def _under_way(registration: Registration, orders: list[AttemptOrder]) -> dict[str, tuple[Path, float]]:
+    """What to look at while a real engine runs; simulated runs are over before."""
+    design = registration.draft.design
+    return {
+        f"{order.run.path} attempt {order.attempt}": (order.folder, design.horizon_of(design.arm(order.run.arm)))
+        for order in orders
+        if registration.engine
+    }
 
 
 def _publish_runs(study: Study, repository: git.Repo, registration: Registration) -> None:
