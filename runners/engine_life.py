@@ -15,7 +15,7 @@ from runners.engines.adapter import SERVED_MODEL, Adapter, EngineOrder
 from runners.engines.adapters import ADAPTERS
 from runners.engines.errands import Errands
 from runners.engines.facts import EngineFacts, check_facts
-from runners.engines.process import EngineProcess, engine_environment, free_port, program
+from runners.engines.process import BROKEN_GRACE_S, EngineProcess, engine_environment, free_port, program
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
 from runners.load.sender import Sender, Target, TurnFailed
@@ -40,7 +40,8 @@ class EngineFault(EngineError):
 @dataclass(frozen=True)
 class RunningEngine:
     """An engine that is ready, its cache empty. `process` is None for one that
-    runs for itself; `command` as it was started.
+    runs for itself; `command` as it was started, the program as its setup
+    names it: what its variables hold is this machine's.
     """
 
     target: Target
@@ -71,17 +72,22 @@ async def running(order: EngineOrder, folder: Path, key: bytes) -> AsyncIterator
             await _trial(order, target, key, folder.name)
             await errands.flush(adapter)
             yield RunningEngine(target, errands, process, command, facts)
-    finally:
+    except BaseException:
         if process:
-            await asyncio.to_thread(process.stop)
+            await asyncio.to_thread(process.stop, BROKEN_GRACE_S)
+        raise
+    if process:
+        await asyncio.to_thread(process.stop)
 
 
 def _start(order: EngineOrder, adapter: Adapter, folder: Path) -> tuple[EngineProcess | None, str, tuple[str, ...]]:
     if order.setup.url:
         return None, order.setup.url.rstrip("/"), ()
     port = free_port()
-    command = [*program(order.setup, os.environ), *adapter.command(order, port), *order.setup.arguments]
-    return EngineProcess(command, engine_environment(order.setup), folder), f"http://127.0.0.1:{port}", tuple(command)
+    arguments = [*adapter.command(order, port), *order.setup.arguments]
+    command = [*program(order.setup, os.environ), *arguments]
+    process = EngineProcess(command, engine_environment(order.setup), folder)
+    return process, f"http://127.0.0.1:{port}", (*order.setup.command, *arguments)
 
 
 def _headers() -> dict[str, str]:
@@ -121,10 +127,12 @@ async def _trial(order: EngineOrder, target: Target, key: bytes, name: str) -> N
         for turn in (1, 2):
             row = TurnRow("trial", turn, "base", 0.0, size, 0)
             try:
-                cached = (await sender.send(row, prompt.text, _TRIAL_OUTPUT_TOKENS)).cached_tokens
-            except TurnFailed as failed:
+                answer = sender.send(row, prompt.text, _TRIAL_OUTPUT_TOKENS)
+                cached = (await asyncio.wait_for(answer, order.setup.hang_timeout_s)).cached_tokens
+            except (TurnFailed, TimeoutError) as failed:
+                why = str(failed) or f"nothing in {order.setup.hang_timeout_s:g} s"
                 raise EngineError(
-                    f"the engine does not answer a trial turn as {order.setup.adapter} does: {failed}",
+                    f"the engine does not answer a trial turn as {order.setup.adapter} does: {why}",
                     remedy="compare its version and arguments with docs/real-engines.md",
                 ) from None
     if size >= 2 * block and bool(cached) != order.caching:

@@ -23,8 +23,9 @@ from registry.errors import EngineError
 from registry.plan import Plan
 from runners.engine_life import RunningEngine, running
 from runners.engines.adapter import EngineOrder
-from runners.engines.errands import sample_of
-from runners.load.client_gate import ClientGate
+from runners.engines.errands import ERRAND_TIMEOUT_S, sample_of
+from runners.engines.process import BROKEN_GRACE_S
+from runners.load.client_gate import ClientGate, load_rules
 from runners.load.clock import RunClock
 from runners.load.generator import LEAD_S, Drive, LoadGenerator
 from runners.load.guard import watch_over
@@ -32,6 +33,9 @@ from runners.load.records import tables
 from runners.load.sampler import Sampler
 from runners.load.sender import Sender
 from runners.machine import machine
+
+_LAST_LOOK_S = 1.0
+"""How long an engine whose run was given up may take for its last metrics."""
 
 STATEMENT = "a real engine as its client saw it: consistent records, not proof that it ran"
 POLICY = (
@@ -85,16 +89,30 @@ def run_on_engine(run: EngineRun) -> EngineOutcome:
 
 
 async def _whole(run: EngineRun) -> EngineOutcome:
-    stopped = _on_terminate()
-    async with running(run.order(), run.folder, run.plan.key) as engine:
-        return await _drive(run, engine, stopped)
+    load_rules()
+    stopped, begun = asyncio.Event(), asyncio.Event()
+    _on_terminate(stopped, begun)
+    try:
+        async with running(run.order(), run.folder, run.plan.key) as engine:
+            begun.set()
+            outcome = await _drive(run, engine, stopped)
+            if outcome.failure and engine.process:
+                await asyncio.to_thread(engine.process.stop, BROKEN_GRACE_S)
+            return outcome
+    except asyncio.CancelledError:
+        raise EngineError("the run was interrupted before it began") from None
 
 
-def _on_terminate() -> asyncio.Event:
-    """Set when the process is asked to end, so that the engine ends first."""
-    stopped = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    return stopped
+def _on_terminate(stopped: asyncio.Event, begun: asyncio.Event) -> None:
+    """A process that is asked to end ends its engine first, and then says so."""
+    task = asyncio.current_task()
+
+    def terminate() -> None:
+        if task and not stopped.is_set() and not begun.is_set():
+            task.cancel()
+        stopped.set()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
 
 
 async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) -> EngineOutcome:
@@ -119,7 +137,7 @@ async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) 
             failure = error if isinstance(error, EngineError) else EngineError(f"the run broke: {error.strerror}")
         finally:
             gc.unfreeze()
-    after = sample_of(await engine.errands.metrics())
+    after = sample_of(await engine.errands.metrics(_LAST_LOOK_S if failure else ERRAND_TIMEOUT_S))
     horizon_s = min(drive.horizon_s, clock.now_s())
     return EngineOutcome(
         tables(generator.records, gate.log, sampler.rows(horizon_s), horizon_s),

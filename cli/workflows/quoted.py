@@ -9,6 +9,7 @@ from pathlib import Path
 import git
 
 from cli.workflows.beacons import drawn_value
+from cli.workflows.engines import engine_of
 from cli.workflows.registered import latest, versions
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
@@ -20,7 +21,7 @@ from registry.publish import publish
 from registry.registration import Calibration
 from registry.study import Study
 from registry.witness.policy import Policy
-from verifier.calibration_checks import quote
+from verifier.calibration_checks import LEAST_ENGINE_RUNS, quote
 from verifier.check import Outcome
 from verifier.report import Proof
 
@@ -55,11 +56,30 @@ def calibration_of(
             where=draft.id,
             remedy="name the all-miss registration of this cell, made on the same kind of engine",
         )
+    if registered.registration.engine != engine_of(study, draft):
+        raise RegistrationError(
+            f"{draft.calibration} was measured on an engine started otherwise than study.yaml says now",
+            where=draft.id,
+            remedy=f"register {draft.calibration} again for this engine, or start the one that it measured",
+        )
     run_registration(study, repository, registered, policy, reporter)
     proof = _proven(study, draft.calibration, policy)
+    _check_enough(proof, draft)
     reporter.say(f"calibration {proof.tag}: its runs hold")
     assert proof.registration is not None
     return quote(proof.registration, proof.runs)
+
+
+def _check_enough(proof: Proof, draft: Draft) -> None:
+    """RegistrationError where too few runs of a real engine would be quoted."""
+    assert proof.registration is not None
+    runs = len(quote(proof.registration, proof.runs).runs)
+    if draft.runs_on == ENGINE and runs < LEAST_ENGINE_RUNS:
+        raise RegistrationError(
+            f"{runs} runs calibrate a real engine, {LEAST_ENGINE_RUNS} are the least",
+            where=draft.calibration,
+            remedy="give it more seeds",
+        )
 
 
 def plan_source_of(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,24 +13,22 @@ from typing import Any
 
 import git
 
-from artifacts.attempt import RUN_FILE, attempt_folder, is_complete
-from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
+from artifacts.attempt import RUN_FILE, is_complete
+from cli.workflows.attempts import records_of, settle_earlier
 from cli.workflows.beacons import drawn_value
 from cli.workflows.predict import is_predicted, predict
 from cli.workflows.receipts import Pushed, archive_receipts
 from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.reporter import Reporter
-from cli.workflows.run_progress import progress_shown
-from registry.attempt_log import BRANCH, AttemptRecord, append, remote_tip
-from registry.beacon import BeaconValue
+from cli.workflows.run_batch import check_engines_gone, engine_kind, run_batch
+from registry.attempt_log import BRANCH, remote_tip
 from registry.design import RunId
 from registry.errors import RegistrationError, StudyError
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
 from registry.witness.policy import Policy
-from runners.local_queue import run_all
-from runners.run_one import AttemptOrder, check_can_run, execute
+from runners.run_one import check_can_run
 from verifier.predictors import computed
 
 
@@ -87,7 +86,7 @@ def run_registration(
     runs = (selection or Selection()).of(registration)
     check_can_run(registration)
     check_pushed(repository, study, registered)
-    with _only_one(study):
+    with _only_one(study), _terminate_interrupts():
         waits = registration.waits_for_beacon
         beacon = drawn_value(study, repository, registration, policy, reporter) if waits else None
         records = records_of(repository, study, registration)
@@ -97,18 +96,18 @@ def run_registration(
             predict(study, repository, registered, policy, reporter)
         missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
         failures: tuple[str, ...] = ()
+        if registration.engine:
+            check_engines_gone(study)
+        # A real engine's attempts are announced one by one: an interrupt costs the one that it meets.
+        batches = [[run] for run in missing] if registration.engine else [missing] if missing else []
+        for done, batch in enumerate(batches):
+            failures += run_batch(study, repository, registered, beacon, batch, records, reporter, done, len(missing))
         if missing:
-            failures = _run_batch(study, repository, registered, beacon, missing, records, reporter)
             _publish_runs(study, repository, registration)
         _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
         complete = sum(any(r.event == "complete" for r in records[run]) for run in runs)
     return RunOutcome(len(runs), len(missing), complete, failures, engine_kind(registration))
-
-
-def engine_kind(registration: Registration) -> str:
-    """What kind of engine its runs are made on, in words."""
-    return "on a real engine" if registration.engine else "simulated"
 
 
 def _archive_attempts(
@@ -122,6 +121,23 @@ def _archive_attempts(
 
 
 @contextmanager
+def _terminate_interrupts() -> Iterator[None]:
+    """SIGTERM ends a run as Ctrl-C does: with what there is kept and reported."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
 def _only_one(study: Study) -> Iterator[None]:
     """Two `run`s in one study would take each other's attempts for dead."""
     with (study.root / ".git" / "trap-run.lock").open("w") as lock:
@@ -132,53 +148,6 @@ def _only_one(study: Study) -> Iterator[None]:
                 "another trap run is under way in this study", where=str(study.root), remedy="wait for it, then repeat"
             ) from None
         yield
-
-
-def _run_batch(
-    study: Study,
-    repository: git.Repo,
-    registered: Registered,
-    beacon: BeaconValue | None,
-    missing: list[RunId],
-    records: dict[RunId, list[AttemptRecord]],
-    reporter: Reporter,
-) -> tuple[str, ...]:
-    """Announce, execute and report one batch; an interrupt still reports."""
-    registration, batch = registered.registration, secrets.token_hex(4)
-    orders = []
-    for run in missing:
-        attempt = next_attempt(study, registration, run, records[run])
-        folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
-        orders.append(AttemptOrder(registered.data, run, attempt, folder, beacon, batch, root=study.root))
-    starts = [attempt_record(registration, order.run, order.attempt, batch, "start") for order in orders]
-    append(repository, study.settings.remote, "start", starts)
-    failures: dict[RunId, str] = {}
-    done = 0
-    try:
-        workers = 1 if registration.engine else None
-        with progress_shown(_under_way(registration, orders), reporter):
-            for order, result in run_all(execute, orders, workers):
-                if isinstance(result, Exception):
-                    failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
-                done += 1
-                reporter.step(f"running {registration.tag} ({engine_kind(registration)})", done, len(orders))
-    finally:
-        results = [
-            result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
-            for order in orders
-        ]
-        append(repository, study.settings.remote, "result", results)
-    return tuple(failures.values())
-
-
-def _under_way(registration: Registration, orders: list[AttemptOrder]) -> dict[str, tuple[Path, float]]:
-    """What to look at while a real engine runs; simulated runs are over before."""
-    design = registration.draft.design
-    return {
-        f"{order.run.path} attempt {order.attempt}": (order.folder, design.horizon_of(design.arm(order.run.arm)))
-        for order in orders
-        if registration.engine
-    }
 
 
 def _publish_runs(study: Study, repository: git.Repo, registration: Registration) -> None:

@@ -10,13 +10,14 @@ import aiohttp
 
 from registry.errors import EngineError
 from runners.engines.adapter import Adapter
-from runners.engines.facts import EngineFacts, json_of, version_of
+from runners.engines.facts import EngineFacts, json_of, secret_of, version_of
 from runners.engines.metrics import EngineSample, parse_metrics
 
 HEALTH_PATH = "/health"
 METRICS_PATH = "/metrics"
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
-ERRAND_TIMEOUT_S = 70.0
+ERRAND_TIMEOUT_S = 5.0
+FLUSH_TIMEOUT_S = 70.0
 FLUSH_TRIES_S = 60.0
 
 
@@ -30,7 +31,6 @@ class Errands:
     async def __aenter__(self) -> Errands:
         self._http = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=ERRAND_TIMEOUT_S, sock_connect=2.0),
             connector=aiohttp.TCPConnector(force_close=True),
             headers=self._headers,
         )
@@ -39,10 +39,11 @@ class Errands:
     async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         await self._http.close()
 
-    async def ask(self, path: str, method: str = "GET") -> tuple[int, bytes]:
+    async def ask(self, path: str, method: str = "GET", timeout_s: float = ERRAND_TIMEOUT_S) -> tuple[int, bytes]:
         """Status and body; status 0 where nobody answered."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=2.0)
         try:
-            async with self._http.request(method, self._url + path, allow_redirects=False) as response:
+            async with self._http.request(method, self._url + path, allow_redirects=False, timeout=timeout) as response:
                 body = await response.content.read(MAX_ANSWER_BYTES)
                 while piece := await response.content.read(MAX_ANSWER_BYTES - len(body) or 1):
                     body += piece
@@ -56,9 +57,9 @@ class Errands:
         """Whether the engine says that it is up."""
         return (await self.ask(HEALTH_PATH))[0] == 200
 
-    async def metrics(self) -> bytes | None:
+    async def metrics(self, timeout_s: float = ERRAND_TIMEOUT_S) -> bytes | None:
         """The engine's metrics as they come; None where there are none."""
-        status, body = await self.ask(METRICS_PATH)
+        status, body = await self.ask(METRICS_PATH, timeout_s=timeout_s)
         return body if status == 200 else None
 
     async def facts(self, adapter: Adapter) -> EngineFacts:
@@ -67,7 +68,7 @@ class Errands:
         resolved = await self.ask(adapter.resolved_path) if adapter.resolved_path else (0, b"")
         return EngineFacts(
             version_of(version[1]) if version[0] == 200 else None,
-            json_of(resolved[1]) if resolved[0] == 200 else None,
+            json_of(resolved[1], secret_of(self._headers)) if resolved[0] == 200 else None,
             sample_of(await self.metrics()),
         )
 
@@ -77,7 +78,7 @@ class Errands:
             return
         until_s = time.monotonic() + FLUSH_TRIES_S
         while time.monotonic() < until_s:
-            status, body = await self.ask(adapter.flush_path, "POST")
+            status, body = await self.ask(adapter.flush_path, "POST", FLUSH_TIMEOUT_S)
             if adapter.check_flushed(status, body):
                 return
             await asyncio.sleep(0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from registry.errors import EngineError
 from runners.engines.metrics import EngineSample
 
 MAX_RESOLVED_CHARACTERS = 200_000
+NOT_SHOWN = "(not shown)"
 _PRIVATE = re.compile(r"(?i)api_?key|secret|password|auth|_token$|^hf_token|_env$|ssl_key")
 
 
@@ -58,22 +60,29 @@ def version_of(body: bytes) -> str | None:
     return version[:100] if isinstance(version, str) else None
 
 
-def json_of(body: bytes) -> Any:
+def secret_of(headers: Mapping[str, str]) -> str | None:
+    """The key in an Authorization header: nothing that is published holds it."""
+    return headers.get("Authorization", "").removeprefix("Bearer ") or None
+
+
+def json_of(body: bytes, secret: str | None = None) -> Any:
     """A JSON answer, None where it is not JSON or too long to keep."""
     if len(body) > MAX_RESOLVED_CHARACTERS:
         return None
     try:
         value = json.loads(body)
         json.dumps(value, allow_nan=False)
-        return _published(value)
+        return _published(value, secret)
     except (ValueError, RecursionError):
         return None
 
 
-def _published(value: Any) -> Any:
+def _published(value: Any, secret: str | None) -> Any:
     """Without what an engine should not tell the world: keys, and the machine's
     environment (vLLM's `system_env` and `vllm_env`).
     """
     if isinstance(value, dict):
-        return {key: _published(entry) for key, entry in value.items() if not _PRIVATE.search(key)}
-    return [_published(entry) for entry in value] if isinstance(value, list) else value
+        return {key: _published(entry, secret) for key, entry in value.items() if not _PRIVATE.search(key)}
+    if isinstance(value, list):
+        return [_published(entry, secret) for entry in value]
+    return NOT_SHOWN if secret and isinstance(value, str) and secret in value else value

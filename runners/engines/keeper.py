@@ -5,7 +5,7 @@ it dies, the pipe to this program's standard input closes, and every process
 below it is killed. Orphans of the engine come to it (Linux: a subreaper), so
 that one which left the engine's process group is found too.
 
-`python -m runners.engines.keeper GRACE_S PROGRAM [ARGUMENT ...]`
+`python -m runners.engines.keeper PROGRAM [ARGUMENT ...]`
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ import psutil
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_LOOK_S = 0.2
-_STOP = b"stop"
+_LOOK_S = 0.1
+_STOP = b"stop "
 
 
-def main(grace_s: float, command: list[str]) -> int:
-    """Run `command` until it ends or the owner says so; its exit code.
+def main(command: list[str]) -> int:
+    """Run `command` until it ends or the owner says so; its exit code, 128
+    and the signal's number where a signal ended it.
 
-    `stop` on standard input asks it to end within `grace_s`; a closed input
+    `stop S` on standard input asks it to end within S seconds; a closed input
     means that the owner is dead, and kills it.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -42,10 +43,11 @@ def main(grace_s: float, command: list[str]) -> int:
         if ready:
             asked = os.read(sys.stdin.fileno(), 100)
             if asked.startswith(_STOP):
-                _ask_to_end(engine, grace_s)
+                _ask_to_end(engine, float(asked.removeprefix(_STOP)))
             break
     _kill_all(engine)
-    return engine.wait()
+    code = engine.wait()
+    return code if code >= 0 else 128 - code
 
 
 def _prctl(option: int, value: int) -> None:
@@ -91,4 +93,4 @@ def _kill_all(engine: subprocess.Popen[bytes]) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -32,9 +33,9 @@ class OpenAIAdapter:
     def body(self, model: str, prompt: bytes, output_tokens: int) -> bytes:
         """Exactly `output_tokens` tokens, greedy, their ids, and the usage."""
         return (
-            b'{"model":"%b","prompt":[%b],"max_tokens":%d,"ignore_eos":true,"temperature":0,'
+            b'{"model":%b,"prompt":[%b],"max_tokens":%d,"ignore_eos":true,"temperature":0,'
             b'"return_token_ids":true,"stream":true,"stream_options":{"include_usage":true}}'
-            % (model.encode("ascii"), prompt, output_tokens)
+            % (json.dumps(model).encode(), prompt, output_tokens)
         )
 
     def shows_token(self, data: bytes) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,11 @@ from registry.errors import EngineError
 from registry.plain_text import plain
 
 GRACE_S = 15.0
+"""How long an engine may take to end when a run is over."""
+
+BROKEN_GRACE_S = 4.0
+"""And when its run was given up: then nothing of it is wanted any more."""
+
 LOG_FILE = "engine.log"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TAIL_BYTES = 3000
@@ -25,14 +32,16 @@ _OWN_SECRETS = ("TRAP_", "GITHUB_TOKEN", "GH_TOKEN")
 class EngineProcess:
     """A started engine; its output goes to `engine.log` in `folder`.
 
-    EngineError where its program cannot be started.
+    The log is locked for as long as any process of the engine has it open, so
+    that others can wait for the last of them (`wait_until_gone`).
     """
 
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
         self._log = folder / LOG_FILE
         with self._log.open("wb") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
             self._keeper = subprocess.Popen(
-                [sys.executable, "-P", "-m", "runners.engines.keeper", str(GRACE_S), *command],
+                [sys.executable, "-P", "-m", "runners.engines.keeper", *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -49,20 +58,44 @@ class EngineProcess:
         """The last lines of its log, safe to print."""
         return log_tail(self._log)
 
-    def stop(self) -> None:
-        """End it and everything that it started; returns when nothing is left."""
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """End it and everything that it started, by force after `grace_s`;
+        returns when nothing is left.
+        """
         assert self._keeper.stdin is not None
+        if self._keeper.stdin.closed:
+            return
         with suppress(OSError):
-            self._keeper.stdin.write(b"stop\n")
+            self._keeper.stdin.write(b"stop %g\n" % grace_s)
             self._keeper.stdin.flush()
         try:
-            self._keeper.wait(2 * GRACE_S)
+            self._keeper.wait(2 * grace_s)
         except subprocess.TimeoutExpired:
             with suppress(OSError):
                 self._keeper.stdin.close()
             self._keeper.wait()
         with suppress(OSError):
             self._keeper.stdin.close()
+
+
+def wait_until_gone(folder: Path, timeout_s: float) -> bool:
+    """Wait for the last process of the engine that logs to `folder`; False
+    where it still lives after `timeout_s`.
+    """
+    until_s = time.monotonic() + timeout_s
+    try:
+        log = (folder / LOG_FILE).open("rb")
+    except OSError:
+        return True
+    with log:
+        while True:
+            try:
+                fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if time.monotonic() > until_s:
+                    return False
+            time.sleep(0.05)
 
 
 def log_tail(path: Path, lines: int = 8) -> str:

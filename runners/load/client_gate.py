@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 
-from registry.design import GateSetting
+from registry.design import Adaptation, GateSetting
 from runners.gate import GateEvent, SessionGate
 from runners.load.clock import RunClock
 
 REFUSED = "refused"
+
+
+def load_rules() -> None:
+    """Load the gate's machine code, or compile it: for up to half a minute, in
+    which an event loop would stand still if a run's first turn did it.
+    """
+    gate = SessionGate(GateSetting(1, 0.0, 1.0, Adaptation(1.0, 0.5, 0.5, 1, 1)))
+    gate.request("a", 0.0)
+    gate.request("b", 0.0)
+    gate.finished(True)
+    gate.tick(1.0)
+    gate.end("a", 1.0)
 
 
 class ClientGate:

@@ -16,7 +16,7 @@ from registry.design import Arm
 from registry.plan import MICROSECONDS, Plan, SessionDraw
 from runners.load.client_gate import ClientGate
 from runners.load.clock import RunClock
-from runners.load.records import ERROR, OK, REFUSED, Records, SessionRow, TurnRow
+from runners.load.records import ERROR, OK, OPEN, REFUSED, Records, SessionRow, TurnRow
 from runners.load.sender import Sender, TurnFailed
 from runners.load.token_ids import Prompt
 
@@ -114,12 +114,16 @@ class LoadGenerator:
             await asyncio.wait(answering, timeout=HEAR_OUT_S)
 
     def _close(self) -> None:
-        """Rows of what was not started; what came too late is open."""
+        """Rows of what had no time to start; what came too late is open."""
         known = {row.session for row in self.records.sessions}
         for time_us, origin, index in self._drive.plan.arrivals():
             if f"{origin}-{index}" not in known and time_us / MICROSECONDS <= self._clock.now_s():
-                session = self._session(origin, index, time_us / MICROSECONDS)
-                self._new_turn(session.row, 1, session.row.arrival_s)
+                self._session(origin, index, time_us / MICROSECONDS)
+        started = {turn.session: turn for turn in self.records.turns if turn.turn == 1}
+        for row in self.records.sessions:
+            turn = started.get(row.session) or self._new_turn(row, 1, row.arrival_s)
+            if turn.admitted_s is None and row.outcome == OPEN:
+                self._refused(turn, row)
         self.records.truncate(self._drive.horizon_s)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:

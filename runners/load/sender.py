@@ -16,6 +16,7 @@ import aiohttp
 
 from registry.errors import EngineError
 from runners.engines.adapter import Adapter, Reply
+from runners.engines.facts import NOT_SHOWN, secret_of
 from runners.engines.stream import MAX_STREAM_BYTES, shown
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
@@ -114,8 +115,13 @@ class Sender:
         ) as response:
             if response.status != 200:
                 body = await response.content.read(2000)
-                raise TurnFailed(f"status {response.status}: {shown(body)}")
-            return await self._read(row, response.content)
+                raise TurnFailed(f"status {response.status}: {shown(self._without_secret(body))}")
+            return self._without_secret(await self._read(row, response.content))
+
+    def _without_secret(self, data: bytes) -> bytes:
+        """An engine may say its key back; errors are recorded and published."""
+        secret = secret_of(self._target.headers)
+        return data.replace(secret.encode(), NOT_SHOWN.encode()) if secret else data
 
     async def _read(self, row: TurnRow, content: aiohttp.StreamReader) -> bytes:
         pieces: list[bytes] = []

@@ -8,6 +8,7 @@
 --stub-exit CODE        dies instead of listening, with words on stderr
 --stub-children N       processes of its own that outlive it unless they are ended
 --stub-ignore-sigterm   ends by SIGKILL alone
+--stub-options-file F   more of these, a word each, from a file: what a registered command line cannot change
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from tests.engines.faults import Fault
 from tests.engines.stub import EngineStub, StubSettings
@@ -40,6 +42,13 @@ def program_options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_known_args(arguments)[0]
 
 
+def with_options_of_file(arguments: list[str]) -> list[str]:
+    """The arguments, and after them those of the file that they name."""
+    if "--stub-options-file" not in arguments:
+        return arguments
+    return [*arguments, *Path(arguments[arguments.index("--stub-options-file") + 1]).read_text().split()]
+
+
 async def serve(kind: type[EngineStub], settings: StubSettings, options: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
     ended = asyncio.Event()
@@ -55,7 +64,7 @@ async def serve(kind: type[EngineStub], settings: StubSettings, options: argpars
 
 def main(kind: type[EngineStub], settings_of: Callable[[list[str]], StubSettings] = lambda _: StubSettings()) -> None:
     """Run the stub that this command line describes."""
-    arguments = sys.argv[1:]
+    arguments = with_options_of_file(sys.argv[1:])
     options = program_options(arguments)
     settings = settings_of(arguments)
     settings.faults = set(options.stub_fault)
