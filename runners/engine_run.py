@@ -27,8 +27,8 @@ from runners.engines.errands import ERRAND_TIMEOUT_S, sample_of
 from runners.engines.process import BROKEN_GRACE_S
 from runners.load.client_gate import ClientGate, load_rules
 from runners.load.clock import RunClock
-from runners.load.generator import LEAD_S, Drive, LoadGenerator
-from runners.load.guard import watch_over
+from runners.load.generator import Drive, LoadGenerator
+from runners.load.guard import check_serves, watch_over
 from runners.load.records import tables
 from runners.load.sampler import Sampler
 from runners.load.sender import Sender
@@ -36,6 +36,9 @@ from runners.machine import machine
 
 _LAST_LOOK_S = 1.0
 """How long an engine whose run was given up may take for its last metrics."""
+
+START_S = 0.5
+"""How long before its zero the clock starts: first prompts are made then."""
 
 STATEMENT = "a real engine as its client saw it: consistent records, not proof that it ran"
 POLICY = (
@@ -118,7 +121,7 @@ def _on_terminate(stopped: asyncio.Event, begun: asyncio.Event) -> None:
 async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) -> EngineOutcome:
     drive = Drive(run.plan, run.arm, run.cell, run.setup.vocabulary_tokens, run.stream)
     before = sample_of(await engine.errands.metrics())
-    clock = RunClock(time.monotonic() + LEAD_S)
+    clock = RunClock(time.monotonic() + START_S)
     gate = ClientGate(run.arm.gate, run.cell.pool_tokens, clock)
     sampler = Sampler(engine.errands, clock)
     failure = None
@@ -133,6 +136,7 @@ async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) 
         _calm_collector()
         try:
             await generator.run(*guards)
+            await check_serves(sender, engine.process)
         except (EngineError, OSError) as error:
             failure = error if isinstance(error, EngineError) else EngineError(f"the run broke: {error.strerror}")
         finally:

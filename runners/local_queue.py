@@ -69,7 +69,8 @@ def run_all(
             for future in done:
                 order = waiting.pop(future)
                 if rest:
-                    waiting[_submit(pool, function, rest[0])] = rest.pop(0)
+                    following = rest.pop(0)
+                    waiting[_submit(pool, function, following)] = following
                 error = future.exception()
                 if error is not None and not isinstance(error, Exception):
                     raise error

@@ -36,7 +36,7 @@ def main(command: list[str]) -> int:
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     engine = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent, close_fds=True
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_before_engine, close_fds=True
     )
     while engine.poll() is None:
         ready, _, _ = select.select([sys.stdin], [], [], _LOOK_S)
@@ -55,7 +55,10 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_parent() -> None:
+def _before_engine() -> None:
+    # What is ignored here would be ignored by the engine and all its children.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -20,7 +20,7 @@ from registry.plain_text import plain
 GRACE_S = 15.0
 """How long an engine may take to end when a run is over."""
 
-BROKEN_GRACE_S = 4.0
+BROKEN_GRACE_S = 2.0
 """And when its run was given up: then nothing of it is wanted any more."""
 
 LOG_FILE = "engine.log"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +15,17 @@ from modelf.turn_law import TruncatedGeometric
 from modelf.workload import Workload
 from registry.design import Arm, Design, RunId, Seeds, Window, cell_under
 from registry.plan import Plan, make_plan, plan_key
+from runners.engines.adapter import Adapter
+from runners.engines.adapters import ADAPTERS
 from runners.engines.errands import Errands
-from runners.engines.vllm import VLLMAdapter
 from runners.load.client_gate import ClientGate
 from runners.load.clock import RunClock
 from runners.load.generator import Drive, LoadGenerator
 from runners.load.records import tables
 from runners.load.sampler import Sampler
 from runners.load.sender import Sender, Target
+from tests.engines.openai_stub import OpenAIStub
+from tests.engines.sglang_stub import SGLangStub
 from tests.engines.stub import EngineStub, StubSettings
 from tests.engines.vllm_stub import VLLMStub
 from verifier.arm_checks import ARM_CHECKS
@@ -73,6 +79,28 @@ def plan_of(arm: Arm, design: Design) -> Plan:
     return make_plan(key, design, arm, RATE_PER_S if arm.population is None else None, RATE_PER_S)
 
 
+def adapter_of(stub: EngineStub) -> Adapter:
+    """The adapter that speaks a stub's words."""
+    kinds = {VLLMStub: "vllm", SGLangStub: "sglang", OpenAIStub: "openai"}
+    return ADAPTERS[next(name for kind, name in kinds.items() if isinstance(stub, kind))]
+
+
+@contextmanager
+def in_thread(stub: EngineStub) -> Iterator[EngineStub]:
+    """A stub that serves beside what blocks this thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(stub.start(), loop).result(10)
+        yield stub
+        asyncio.run_coroutine_threadsafe(stub.stop(), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
 def stub_settings(arm: Arm, cell: Cell, **more: Any) -> StubSettings:
     """A stub that is what the arm wants, an answer within some milliseconds."""
     own = {"block_tokens": cell.cache_block_tokens, "pool_tokens": cell.pool_tokens, "caching": arm.caching}
@@ -83,19 +111,19 @@ async def drive(
     arm: Arm,
     design: Design | None = None,
     stream: str = "run/attempt-1",
-    seed: int = 0,
     guards: Guards = (),
+    kind: type[EngineStub] = VLLMStub,
     **stub: Any,
 ) -> Driven:
     """Run the arm's plan against a stub, to its horizon."""
     design = design or design_of(arm)
     cell = cell_under(arm, CELL)
     plan = plan_of(arm, design)
-    async with VLLMStub(stub_settings(arm, cell, **stub)) as engine, Errands(engine.url, {}) as errands:
+    async with kind(stub_settings(arm, cell, **stub)) as engine, Errands(engine.url, {}) as errands:
         clock = RunClock(time.monotonic() + 0.05)
         gate = ClientGate(arm.gate, cell.pool_tokens, clock)
         sampler = Sampler(errands, clock)
-        async with Sender(Target(engine.url, VLLMAdapter(), "m", {}), clock) as sender:
+        async with Sender(Target(engine.url, adapter_of(engine), "m", {}), clock) as sender:
             generator = LoadGenerator(Drive(plan, arm, cell, 1000, stream), gate, sender, clock)
             await generator.run(sampler.sample(), *guards)
         horizon_s = plan.horizon_us / 1e6

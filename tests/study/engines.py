@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,6 @@ design:
   rates: [1.0]
   seeds: {{values: [0], binding: beacon}}
   arms:
-    PLAIN: {{}}
     CAPPED:
       burst: {{sessions: 6, start_s: 0.4, spread_s: 0.1}}
       gate: {{cap: 3, engage_s: 0, release_after_s: null}}
@@ -88,11 +88,9 @@ design:
     judged: {{start_s: 0.2, end_s: 0.9}}
 rule:
   runs:
-    PLAIN:
-      busy: run.judged.turns_per_s > 0.0
     CAPPED:
-      engaged: run.judged.engaged_s == 0.0
-  rate: all(PLAIN.busy) && all(CAPPED.engaged)
+      engaged: run.judged.engaged_s == 0.0 && run.judged.turns_per_s > 0.0
+  rate: all(CAPPED.engaged)
 predictors: []
 exclusions: [engine_never_ready]
 max_attempts: 3
@@ -101,6 +99,11 @@ caveats: []
 deviations: []
 amendments: []
 """
+
+
+def fork_anew() -> None:
+    """The next fork server is started with what engine runs need imported, and this environment."""
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
 
 
 def literal(text: str) -> str:

@@ -23,12 +23,28 @@ from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
+import pytest
 
-from tests.study.engines import CALIBRATION, PROJECT, engine_section, engine_study, literal, register, results
+from tests.study.engines import (
+    CALIBRATION,
+    PROJECT,
+    engine_section,
+    engine_study,
+    fork_anew,
+    literal,
+    register,
+    results,
+)
 from tests.support import Result, command
 
+pytestmark = pytest.mark.usefixtures("_fork_server")
 MARK = "TRAPKIT_TEST_MARK"
 NAME = "all-miss-stub"
+
+
+@pytest.fixture(scope="module")
+def _fork_server() -> None:
+    fork_anew()
 
 
 class Bench:
@@ -149,6 +165,11 @@ class Bench:
         assert "not decidable" in command(self.root, "verify").out
 
 
+def ignores(process: psutil.Process, number: int) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return bool(int(status.partition("SigIgn:")[2].split()[0], 16) >> (number - 1) & 1)
+
+
 def partial(folder: Path) -> dict[str, Any]:
     """abandoned.json of an attempt whose records were kept."""
     told: dict[str, Any] = json.loads((folder / "abandoned.json").read_bytes())
@@ -164,6 +185,8 @@ def test_what_is_killed_from_outside(tmp_path: Path) -> None:
 
     def kill_engine() -> None:
         assert len(bench.processes()) == 4, "a keeper, an engine, its children"
+        # Whoever is asked to end must be able to: ignored signals are inherited.
+        assert not any(ignores(process, signal.SIGTERM) for process in bench.engine().children())
         bench.engine().kill()
 
     ran = bench.run(children, kill_engine)
@@ -175,40 +198,40 @@ def test_what_is_killed_from_outside(tmp_path: Path) -> None:
     assert ran.code == 1 and "terminated abruptly" in ran.out
     assert "terminated abruptly" in bench.abandoned()["reason"]
 
-    def terminate() -> None:
-        assert callable(signal.getsignal(signal.SIGTERM)), "it would end the tests"
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    ran = bench.run(children, terminate)
-    assert ran.code == 130
-    assert bench.abandoned()["reason"] == "interrupted"
-    assert partial(bench.folder())["reason"] == "the run was interrupted"
-
-
-def test_an_interrupted_terminal_and_a_killed_run(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, horizon_s=30)
-
-    with bench.started("--stub-children 2") as process:
-        os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=30)
-        assert process.returncode == 130
+    for number in (signal.SIGTERM, signal.SIGINT):
+        ran = bench.run(children, lambda number=number: interrupt(bench, number))
+        assert ran.code == 130
         assert bench.abandoned()["reason"] == "interrupted"
-    assert partial(bench.folder())["reason"] == "the run was interrupted"
+        assert partial(bench.folder())["reason"] == "the run was interrupted"
+
+
+def interrupt(bench: Bench, number: int) -> None:
+    """Ctrl-C comes to all processes of a terminal, SIGTERM to the one that it is sent to."""
+    assert callable(signal.getsignal(number)), "it would end the tests"
+    if number == signal.SIGINT:
+        worker = bench.worker()
+        for process in (worker, worker.parent()):
+            assert process is not None and process.pid != os.getpid()
+            process.send_signal(number)
+    os.kill(os.getpid(), number)
+
+
+def test_a_killed_run_and_one_that_is_interrupted_while_its_engine_loads(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, horizon_s=30)
 
     with bench.started("--stub-children 2") as process:
         process.kill()
         process.communicate(timeout=30)
         bench.wait(lambda: not bench.processes())
-    killed = bench.attempts
 
-    # An interrupt while the engine still loads ends it, too.
-    ran = bench.run("--stub-start-s 60", lambda: os.kill(os.getpid(), signal.SIGINT), lambda: "loading" in bench.log())
+    act = lambda: interrupt(bench, signal.SIGINT)  # noqa: E731
+    ran = bench.run("--stub-start-s 60", act, lambda: "loading" in bench.log())
     assert ran.code == 130
     assert bench.abandoned()["reason"] == "interrupted"
     told = json.loads((bench.folder() / "abandoned.json").read_bytes())
     assert told["reason"] == "the run was interrupted before it began" and told["files"] == {}
-    record = next(record for record in results(bench.root) if record["attempt"] == killed)
-    assert record["event"] == "abandoned" and record["reason"] == "found by a later run" and record["late"]
+    killed = next(record for record in results(bench.root) if record["attempt"] == 1)
+    assert killed["event"] == "abandoned" and killed["reason"] == "found by a later run" and killed["late"]
 
 
 def test_what_engines_do_wrong_by_themselves(tmp_path: Path) -> None:
