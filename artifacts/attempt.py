@@ -22,6 +22,7 @@ from registry.errors import RecordError
 
 RUN_FILE = "run.json"
 RUN_SCHEMA = "trap-run-1"
+PROGRESS_FILE = "progress.jsonl"
 ABANDONED_FILE = "abandoned.json"
 ABANDONED_SCHEMA = "trap-abandoned-1"
 

@@ -6,128 +6,51 @@ Both send the same load to the same null engine (null_server.py): sessions that
 live all the time, each a turn every sessions / rate seconds, at phases drawn
 once; prompts of 10,000 token ids (57 kB), 10 output tokens, streamed. The null
 engine has one core for itself, the generator with all its processes another.
-The first round of all sessions warms up; then come `--seconds` that count.
+Sessions arrive during a warm-up; then come `--seconds` that count.
 
-offered     turns a second that the plan wants
+offered     turns a second that the sessions would send were all answered at once
+due         turns a second that became due: fewer where sessions slip
 sustained   turns a second whose first byte reached the engine in those seconds
 missing     turns that were due then and had not come when the run ended
 lag         first byte at the engine, less when the turn was due. It holds the
             generator's delay, the kernel's, and the engine's own queue: one turn
             costs the engine about 0.2 ms, `engine busy` says how much of its core
 behind      our generator alone: what it notes itself, request sent less due
+cpu_ms      our generator alone: CPU time a turn; 1000 over it is what a core can do
+others      how much of the generator's core other programs took, meanwhile: with
+            more than a few per cent the lags are theirs
 
 What the peer can show: AIPerf replays a trace with a time for each turn
 (`--fixed-schedule`), so its plan is known but for its zero. Its earliest turn is
 taken as on time, which flatters it by that turn's lag. What it cannot: it is
-made for many cores (three processes at least), and here has one; its turns are
-texts prepared in a file, where ours grow by the engine's answers; and as it
-sends all turns of its trace, however late, it has no missing turns.
+made for many cores (several processes), and here has one; its turns are texts
+that it read before, where ours are made as sessions arrive and grow by the
+engine's answers (so ours arrive at most 50 a second, its own within one round);
+it sends all turns of its trace, however late, so none is ever missing, where
+ours ends at its horizon; and our sessions slip when an answer is late, so that
+fewer turns become due, where its trace stands fixed.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from generator_measures import HERE, Load, NullServer, figures, null_server, percentiles_ms, run_on
 
 from cli.render.table import table
 
 PROMPT_TOKENS, OUTPUT_TOKENS, VOCABULARY_TOKENS = 10_000, 10, 32_000
-HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Load:
-    """`sessions` sessions, `rate_per_s` turns a second in all, `seconds` of them after the warm-up."""
-
-    rate_per_s: float
-    sessions: int
-    seconds: float
-
-    @property
-    def gap_s(self) -> float:
-        """Between two turns of a session; also how long the warm-up is."""
-        return self.sessions / self.rate_per_s
-
-    @property
-    def horizon_s(self) -> float:
-        """When the last turn may be due, seconds from the start."""
-        return self.gap_s + self.seconds
-
-    @cached_property
-    def phases_s(self) -> list[float]:
-        """When each session's first turn is due, ascending."""
-        return sorted(np.random.default_rng(0).uniform(0, self.gap_s, self.sessions).tolist())
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """A turn that reached the engine; seconds on the monotonic clock."""
-
-    session: str
-    turn: int
-    first_byte_s: float
-
-
-class NullServer:
-    """The null engine that runs at `url`."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.cpu_s = 0.0
-
-    def _ask(self, method: str, path: str) -> bytes:
-        with urllib.request.urlopen(urllib.request.Request(self.url + path, method=method), timeout=60) as answer:
-            return bytes(answer.read())
-
-    def receipts(self) -> list[Receipt]:
-        """Every turn that came; `cpu_s` is what they cost the engine."""
-        self.cpu_s = json.loads(self._ask("GET", "/load"))["cpu_s"]
-        rows = [json.loads(line) for line in self._ask("GET", "/receipts").splitlines()]
-        return [Receipt(session, turn, first_byte_s) for session, turn, first_byte_s, *_ in rows]
-
-
-@contextlib.contextmanager
-def null_server(core: int) -> Iterator[NullServer]:
-    """A null engine on a core of its own."""
-    command = [sys.executable, str(HERE / "null_server.py"), "--core", str(core)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        yield NullServer(process.stdout.readline().split()[-1])
-        process.terminate()
-
-
-def figures(load: Load, due_s: dict[tuple[str, int], float], receipts: list[Receipt], zero_s: float) -> dict[str, Any]:
-    """One row of the table; `due_s` by session and turn, from `zero_s` on."""
-    since_s = zero_s + load.gap_s
-    counted = {key for key, time_s in due_s.items() if load.gap_s <= time_s < load.horizon_s}
-    lags_s = [r.first_byte_s - zero_s - due_s[r.session, r.turn] for r in receipts if (r.session, r.turn) in counted]
-    sustained = sum(since_s <= r.first_byte_s < since_s + load.seconds for r in receipts) / load.seconds
-    return {
-        "offered_per_s": len(counted) / load.seconds,
-        "sustained_per_s": sustained,
-        "missing": len(counted) - len(lags_s),
-        **percentiles_ms("lag", lags_s),
-    }
-
-
-def percentiles_ms(name: str, values_s: list[float]) -> dict[str, float]:
-    """p50, p99 and largest, milliseconds; NaN of nothing."""
-    values = np.asarray(values_s or [np.nan]) * 1e3
-    return {f"{name}_p50_ms": float(np.median(values)), f"{name}_p99_ms": float(np.quantile(values, 0.99)),
-            f"{name}_most_ms": float(values.max())}  # fmt: skip
+ARRIVALS_PER_S = 50.0
+"""Of sessions, for our generator: each one's first prompt is made then, 10,000 ids of it."""
 
 
 def run_trapkit(load: Load, server: NullServer, core: int, folder: Path) -> dict[str, Any]:
@@ -135,6 +58,7 @@ def run_trapkit(load: Load, server: NullServer, core: int, folder: Path) -> dict
     asked = {
         "url": server.url,
         "gap_s": load.gap_s,
+        "warm_s": load.warm_s,
         "phases_s": load.phases_s,
         "horizon_s": load.horizon_s,
         "prompt_tokens": PROMPT_TOKENS,
@@ -148,13 +72,19 @@ def run_trapkit(load: Load, server: NullServer, core: int, folder: Path) -> dict
         str(folder / "asked.json"),
         str(folder / "sent.json"),
     ]
-    subprocess.run(["taskset", "-c", str(core), *program], check=True)
+    others = run_on(core, program, dict(os.environ))
     sent = json.loads((folder / "sent.json").read_text())
     due_s = {(session, turn): planned_s for session, turn, planned_s, _ in sent["turns"]}
     behind_s = [submit_s - planned_s for *_, planned_s, submit_s in sent["turns"]
-                if submit_s is not None and load.gap_s <= planned_s < load.horizon_s]  # fmt: skip
+                if submit_s is not None and load.warm_s <= planned_s < load.horizon_s]  # fmt: skip
     row = figures(load, due_s, server.receipts(), sent["zero_s"])
-    return {**row, **percentiles_ms("behind", behind_s), "errors": sent["errors"]}
+    return {
+        **row,
+        **percentiles_ms("behind", behind_s),
+        "errors": sent["errors"],
+        "others": others,
+        "cpu_ms": sent["cpu_ms"],
+    }
 
 
 def write_trace(load: Load, path: Path) -> dict[tuple[str, int], float]:
@@ -199,7 +129,7 @@ def run_aiperf(load: Load, server: NullServer, core: int, folder: Path, python: 
     due_s = write_trace(load, folder / "trace.jsonl")
     (folder / "tokenizer").mkdir()
     subprocess.run([python, "-c", TOKENIZER, folder / "tokenizer"], check=True)
-    command = ["taskset", "-c", str(core), str(python.with_name("aiperf")), "profile", "--model", "m",
+    command = [python.with_name("aiperf"), "profile", "--model", "m",
                "--url", server.url, "--endpoint-type", "completions", "--streaming",
                "--input-file", str(folder / "trace.jsonl"), "--custom-dataset-type", "mooncake_trace",
                "--fixed-schedule", "--session-header", "X-Session-Id", "--tokenizer", str(folder / "tokenizer"),
@@ -208,16 +138,14 @@ def run_aiperf(load: Load, server: NullServer, core: int, folder: Path, python: 
                "--record-processors", "1"]  # fmt: skip
     # It looks for hubs and accounts where these let it.
     environment = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise SystemExit(f"aiperf ended with {done.returncode}:\n{done.stdout[-3000:]}")
+    others = run_on(core, command, environment)
     receipts = server.receipts()
     zero_s = min(r.first_byte_s - due_s[r.session, r.turn] for r in receipts)
-    return {**figures(load, due_s, receipts, zero_s), "errors": len(due_s) - len(receipts)}
+    return {**figures(load, due_s, receipts, zero_s), "errors": len(due_s) - len(receipts), "others": others}
 
 
-COLUMNS = ("offered_per_s", "sustained_per_s", "missing", "errors", "lag_p50_ms", "lag_p99_ms", "lag_most_ms",
-           "behind_p50_ms", "behind_p99_ms", "engine_busy")  # fmt: skip
+COLUMNS = ("offered_per_s", "due_per_s", "sustained_per_s", "missing", "errors", "lag_p50_ms", "lag_p99_ms",
+           "lag_most_ms", "behind_p50_ms", "behind_p99_ms", "cpu_ms", "engine_busy", "others")  # fmt: skip
 
 
 def main() -> None:
@@ -232,21 +160,21 @@ def main() -> None:
     engine_core, client_core = sorted(os.sched_getaffinity(0))[:2]
     results: list[dict[str, Any]] = []
     for rate in asked.rates:
-        load = Load(rate, asked.sessions, asked.seconds)
         for name in ("trapkit", "aiperf") if asked.aiperf_python else ("trapkit",):
             with tempfile.TemporaryDirectory() as text, null_server(engine_core) as server:
                 folder = Path(text)
+                load = Load(rate, asked.sessions, asked.seconds, ARRIVALS_PER_S if name == "trapkit" else math.inf)
                 if name == "trapkit":
                     row = run_trapkit(load, server, client_core, folder)
                 else:
                     row = run_aiperf(load, server, client_core, folder, asked.aiperf_python)
                 busy = server.cpu_s / load.horizon_s
-            results.append({"generator": name, **row, "engine_busy": busy, "load_1m": os.getloadavg()[0]})
+            results.append({"generator": name, **row, "engine_busy": busy})
     if asked.json:
         print(json.dumps(results, indent=2))
         return
-    rows = [(r["generator"], *(f"{r[c]:.4g}" if c in r else "-" for c in (*COLUMNS, "load_1m"))) for r in results]
-    print(table([("generator", *COLUMNS, "load_1m"), *rows]))
+    rows = [(r["generator"], *(f"{r[c]:.4g}" if c in r else "-" for c in COLUMNS)) for r in results]
+    print(table([("generator", *COLUMNS), *rows]))
 
 
 if __name__ == "__main__":

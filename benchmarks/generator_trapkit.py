@@ -2,7 +2,8 @@
 
 `python benchmarks/generator_trapkit.py ASKED.json SENT.json`; the first file is
 generator.py's, the second gets every turn that was due: [session, turn,
-planned_s, submit_s], seconds from `zero_s` on `time.monotonic()`.
+planned_s, submit_s], seconds from `zero_s` on `time.monotonic()`; and `cpu_ms`,
+what a turn cost this process after the warm-up.
 """
 
 from __future__ import annotations
@@ -60,6 +61,17 @@ def plan_of(asked: dict[str, Any]) -> SteadyPlan:
     return SteadyPlan(plan_key("", 0, "", 0), workload, horizon_us, arrivals, (), 0, None, gap_us, turns)
 
 
+class Warm:
+    """The CPU time of this process when the warm-up ended."""
+
+    cpu_s = 0.0
+
+    async def note(self, clock: RunClock, warm_s: float) -> None:
+        """Wait for that moment."""
+        await clock.until(warm_s)
+        self.cpu_s = time.process_time()
+
+
 async def drive(asked: dict[str, Any]) -> dict[str, Any]:
     """One run against the null engine, without a gate."""
     cell = CELLS["vllm-300k"]
@@ -69,10 +81,14 @@ async def drive(asked: dict[str, Any]) -> dict[str, Any]:
         generator = LoadGenerator(whole, ClientGate(None, cell.pool_tokens, clock), sender, clock)
         gc.collect()
         gc.freeze()
-        await generator.run()
+        warm = Warm()
+        await generator.run(warm.note(clock, asked["warm_s"]))
+        cpu_s = time.process_time() - warm.cpu_s
     records = generator.records
+    done = sum(row.done_s is not None and row.done_s >= asked["warm_s"] for row in records.turns)
     turns = [(row.session, row.turn, row.planned_s, row.submit_s) for row in records.turns]
-    return {"zero_s": clock.zero_s, "turns": turns, "errors": sum(records.errors().values())}
+    return {"zero_s": clock.zero_s, "turns": turns, "errors": sum(records.errors().values()),
+            "cpu_ms": 1e3 * cpu_s / max(1, done)}  # fmt: skip
 
 
 def main() -> None:

@@ -61,6 +61,7 @@ def _entry(proof: Proof) -> dict[str, Any]:
         "exclusions": list(draft.exclusions),
         "max_attempts": draft.max_attempts,
         "simulated": any(run.simulated for run in proof.runs),
+        "engine": registration.engine.frozen() if registration.engine else None,
     }
     for name in ("blindness", "caveats", "notes", "deviations", "amendments"):
         entry[name] = draft.source.get(name)

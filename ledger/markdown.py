@@ -8,6 +8,7 @@ from typing import Any
 from ledger.sections import (
     attempts_section,
     checks_section,
+    engine_section,
     rate_words,
     rates_section,
     rule_section,
@@ -129,3 +130,5 @@ def _facts(entry: dict[str, Any]) -> Iterator[str]:
         yield f"- A later version of the registration with digest {code(entry['supersedes'])}."
     if entry.get("simulated"):
         yield "- **Simulated** runs: a simulator's, not a GPU's."
+    if entry.get("engine"):
+        yield from engine_section(entry)

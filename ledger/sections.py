@@ -59,6 +59,19 @@ def rates_section(entry: dict[str, Any]) -> Iterator[str]:
     yield from table(["rate", "verdict", "why not", "runs"], rows)
 
 
+def engine_section(entry: dict[str, Any]) -> Iterator[str]:
+    """How the real engine was registered, and what the runs say of it."""
+    setup = entry["engine"]
+    started = " ".join([*setup["command"], *setup["arguments"]]) or setup["url"]
+    yield (
+        f"- Runs on a **real engine**, started as frozen: {code(started)}, model {code(setup['model'])}, "
+        f"chunk {setup['chunk_tokens']} tokens, at most {setup['batch_requests']} requests at once."
+    )
+    made = sorted({(run["engine"], run["machine"]) for run in entry["runs"] if run["machine"]})
+    for engine, machine in made:
+        yield f"- Made on {markdown(engine)}, {markdown(machine)}: consistent records, not proof that it ran."
+
+
 def runs_section(entry: dict[str, Any]) -> Iterator[str]:
     """Every registered run with its readings."""
     yield from ("", f"### Runs, readings over the window {code(entry['judged_window'])}", "")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from artifacts.attempt import PROGRESS_FILE
 from modelf.cells import Cell
 from registry.design import Arm
 from registry.engine_setup import EngineSetup
@@ -39,7 +40,6 @@ _LAST_LOOK_S = 1.0
 START_S = 0.5
 """How long before its zero the clock starts: first prompts are made then."""
 
-PROGRESS_FILE = "progress.jsonl"
 STATEMENT = "a real engine as its client saw it: consistent records, not proof that it ran"
 POLICY = (
     "a turn that fails is an error and ends its session; nothing is sent twice; "

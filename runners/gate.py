@@ -82,9 +82,7 @@ class SessionGate:
         so that the log is complete. Nobody starts to go by it: the queues are
         empty at both moments. ValueError if time runs backwards.
         """
-        if time_s < self._now_s:
-            raise ValueError(f"time went back from {self._now_s} to {time_s} s")
-        self._now_s = time_s
+        self._advance(time_s)
         gate_rules.settle(self._gate, self._events, time_s)
         self._keep_log()
 
@@ -95,7 +93,7 @@ class SessionGate:
         it queues, and a later `end` or `freed` names it. ValueError if it is
         queued already.
         """
-        self.settle(time_s)
+        self._advance(time_s)
         index = self._index(session)
         if index in self._waits:
             raise ValueError(f"{session} is queued already")
@@ -170,6 +168,11 @@ class SessionGate:
             going.append(self._names[index])
             self._keep_log()
         return going
+
+    def _advance(self, time_s: float) -> None:
+        if time_s < self._now_s:
+            raise ValueError(f"time went back from {self._now_s} to {time_s} s")
+        self._now_s = time_s
 
     def _index(self, session: str) -> int:
         if session not in self._indexes and self._unused:

@@ -56,7 +56,8 @@ def check_counters(engine: dict[str, Any], frames: RunFrames, context: RunContex
     """
     name, turns = "engine_counters", frames.turns
     before, after = _sample(engine, "before"), _sample(engine, "after")
-    sent, ok = turns[turns.submit_s.notna()], turns[turns.outcome == "ok"]
+    # A turn that the gate let go may have been sent at the very horizon.
+    ok, sent = turns[turns.outcome == "ok"], turns[turns.admitted_s.notna()]
     open_turns = sent[sent.outcome != "ok"]
     spans = {
         "prompt_tokens_total": (ok.prompt_tokens.sum(), open_turns.prompt_tokens.sum()),
@@ -82,6 +83,17 @@ NOT_EXECUTED_AGAIN = unprovable(
     needed=False,
 )
 """What stands in the place of a second execution."""
+
+
+def machine_words(engine: dict[str, Any]) -> str:
+    """The machine in a line, as run.json has it: GPUs, else the processor."""
+    machine = engine.get("machine")
+    if not isinstance(machine, dict):
+        return "a machine that is not named"
+    gpus = machine.get("gpus")
+    named = [str(gpu)[:100] for gpu in gpus[:8]] if isinstance(gpus, list) else []
+    processor = f"{str(machine.get('processor'))[:100]}, {str(machine.get('cores'))[:10]} cores"
+    return "; ".join(named) or processor
 
 
 def _sample(engine: dict[str, Any], key: str) -> dict[str, Any]:

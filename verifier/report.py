@@ -158,6 +158,7 @@ def _run_json(run: RunReport) -> dict[str, Any]:
         "state": run.state,
         "attempt": run.attempt,
         "simulated": run.simulated,
+        "machine": run.machine,
         "engine": run.engine,
         "run_sha256": run.run_sha256,
         "started_at": run.started_at,

@@ -134,10 +134,8 @@ def run(
             return
         repository = open_repository(study)
         policy = load_policy(study=study.root)
-        registered = latest(repository, identity)
-        outcome = run_registration(study, repository, registered, policy, console, selection)
-    kind = "on a real engine" if registered.registration.engine else "simulated"
-    print(f"{outcome.ran} runs made now ({kind}), {outcome.complete} of {outcome.asked} complete")
+        outcome = run_registration(study, repository, latest(repository, identity), policy, console, selection)
+    print(f"{outcome.ran} runs made now ({outcome.kind}), {outcome.complete} of {outcome.asked} complete")
     for failure in outcome.failures:
         print(f"  failed: {failure}")
     print(f"next: trapkit verify {identity}")

@@ -85,6 +85,10 @@ def _frozen_lines(registration: Registration) -> list[str]:
             f"calibrated by reg/{c.registration}/v{c.version}: {c.all_miss_prefill_tokens_per_s:.1f} tokens/s, "
             f"lambda_ref {c.lambda_ref_per_s:.5f}/s"
         )
+    if registration.engine:
+        setup = registration.engine
+        started = plain(" ".join([*setup.command, *setup.arguments]) or str(setup.url), 400)
+        lines.append(f"runs on a real engine, {setup.adapter}: {started}; model {plain(setup.model)}")
     if registration.plan_source:
         lines.append(f"plans taken from {registration.plan_source.tag}; they existed before this registration")
     for rate in (registration.rehearsal or {}).get("rates", []):

@@ -56,6 +56,8 @@ def proof_text(proof: Proof) -> str:
         lines.append(f"  pushed {proof.push.time} {plain(seen)}{drawn}")
     if any(run.simulated for run in proof.runs):
         lines.append("  SIMULATED: these runs are a simulator's, not a GPU's")
+    for engine, machine in sorted({(str(run.engine), run.machine) for run in proof.runs if run.machine}):
+        lines.append(f"  REAL ENGINE: {plain(engine)} on {plain(machine)}; consistent records, not proof that it ran")
     if any(run.readings for run in proof.runs):
         lines.append(_runs_table(proof))
     lines += _score_lines(proof)

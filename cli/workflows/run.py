@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import fcntl
-import secrets
 import signal
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import git
 
-from artifacts.attempt import RUN_FILE, attempt_folder, is_complete
-from cli.workflows.attempts import attempt_record, next_attempt, records_of, result_record, settle_earlier
+from artifacts.attempt import RUN_FILE, is_complete
+from cli.workflows.attempts import records_of, settle_earlier
 from cli.workflows.beacons import drawn_value
 from cli.workflows.predict import is_predicted, predict
 from cli.workflows.receipts import Pushed, archive_receipts
 from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.reporter import Reporter
-from registry.attempt_log import BRANCH, AttemptRecord, append, remote_tip
-from registry.beacon import BeaconValue
+from cli.workflows.run_batch import check_engines_gone, engine_kind, run_batch
+from registry.attempt_log import BRANCH, remote_tip
 from registry.design import RunId
-from registry.errors import EngineError, RegistrationError, StudyError
+from registry.errors import RegistrationError, StudyError
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
 from registry.witness.policy import Policy
-from runners.engines.process import wait_until_gone
-from runners.local_queue import run_all
-from runners.run_one import AttemptOrder, check_can_run, execute
+from runners.run_one import check_can_run
 from verifier.predictors import computed
-
-INTERRUPT_GRACE_S = 10.0
-"""How long an interrupted run may take to end its engine and keep its records."""
-
-ENGINE_RUNS = "runners.engine_run"
-"""What a worker that drives an engine needs imported."""
-
-ENGINE_END_S = 30.0
-"""How long the last processes of a killed engine may take to go."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +63,14 @@ class Selection:
 @dataclass(frozen=True)
 class RunOutcome:
     """How many runs were asked for, run now, and complete; `failures` says
-    which attempts failed and why.
+    which attempts failed and why, `kind` what kind of engine made them.
     """
 
     asked: int
     ran: int
     complete: int
     failures: tuple[str, ...] = ()
+    kind: str = "simulated"
 
 
 def run_registration(
@@ -108,17 +97,17 @@ def run_registration(
         missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
         failures: tuple[str, ...] = ()
         if registration.engine:
-            _check_engines_gone(study)
+            check_engines_gone(study)
         # A real engine's attempts are announced one by one: an interrupt costs the one that it meets.
         batches = [[run] for run in missing] if registration.engine else [missing] if missing else []
         for done, batch in enumerate(batches):
-            failures += _run_batch(study, repository, registered, beacon, batch, records, reporter, done, len(missing))
+            failures += run_batch(study, repository, registered, beacon, batch, records, reporter, done, len(missing))
         if missing:
             _publish_runs(study, repository, registration)
         _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
         complete = sum(any(r.event == "complete" for r in records[run]) for run in runs)
-    return RunOutcome(len(runs), len(missing), complete, failures)
+    return RunOutcome(len(runs), len(missing), complete, failures, engine_kind(registration))
 
 
 def _archive_attempts(
@@ -129,16 +118,6 @@ def _archive_attempts(
     if tip:
         name = f"attempts-{registration.folder}-{tip[:12]}"
         archive_receipts(study, repository, Pushed(name, tip, BRANCH), policy, reporter)
-
-
-def _check_engines_gone(study: Study) -> None:
-    """EngineError where an engine of a killed run still takes the machine."""
-    if left := _wait_for_engines(study.runs.glob("*/*/*/*/attempt-*")):
-        raise EngineError(
-            "an engine of an earlier attempt is still there",
-            where=str(left[0]),
-            remedy="end its processes: they have engine.log open",
-        )
 
 
 @contextmanager
@@ -169,56 +148,6 @@ def _only_one(study: Study) -> Iterator[None]:
                 "another trap run is under way in this study", where=str(study.root), remedy="wait for it, then repeat"
             ) from None
         yield
-
-
-def _run_batch(
-    study: Study,
-    repository: git.Repo,
-    registered: Registered,
-    beacon: BeaconValue | None,
-    missing: list[RunId],
-    records: dict[RunId, list[AttemptRecord]],
-    reporter: Reporter,
-    done: int,
-    total: int,
-) -> tuple[str, ...]:
-    """Announce, execute and report one batch; an interrupt still reports.
-
-    `done` of the `total` runs were made in batches before.
-    """
-    registration, batch = registered.registration, secrets.token_hex(4)
-    orders = []
-    for run in missing:
-        attempt = next_attempt(study, registration, run, records[run])
-        folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
-        orders.append(AttemptOrder(registered.data, run, attempt, folder, beacon, batch, root=study.root))
-    starts = [attempt_record(registration, order.run, order.attempt, batch, "start") for order in orders]
-    append(repository, study.settings.remote, "start", starts)
-    failures: dict[RunId, str] = {}
-    real = registration.engine is not None
-    how: dict[str, Any] = {"workers": 1, "preload": ENGINE_RUNS, "grace_s": INTERRUPT_GRACE_S} if real else {}
-    try:
-        with closing(run_all(execute, orders, **how)) as ended:
-            for order, result in ended:
-                if isinstance(result, Exception):
-                    failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
-                done += 1
-                kind = "on a real engine" if real else "simulated"
-                reporter.step(f"running {registration.tag} ({kind})", done, total)
-    finally:
-        if real:
-            _wait_for_engines([order.folder for order in orders])
-        results = [
-            result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
-            for order in orders
-        ]
-        append(repository, study.settings.remote, "result", results)
-    return tuple(failures.values())
-
-
-def _wait_for_engines(attempts: Iterable[Path]) -> list[Path]:
-    """Return when no engine of these attempts is left; where one still is."""
-    return [folder for folder in attempts if not wait_until_gone(folder, ENGINE_END_S)]
 
 
 def _publish_runs(study: Study, repository: git.Repo, registration: Registration) -> None:

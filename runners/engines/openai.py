@@ -12,6 +12,8 @@ from runners.engines.stream import count, events, token_ids
 
 _TOKEN = re.compile(rb'"token_ids"\s*:\s*\[\s*\d')
 
+_ECHO, _NO_ECHO = b'"prompt_token_ids":[', b'"prompt_token_ids":null'
+
 
 class OpenAIAdapter:
     """`POST /v1/completions`, streamed; source: vLLM 0.32.0's API server."""
@@ -44,7 +46,7 @@ class OpenAIAdapter:
         """Output ids over all events, counts from the last."""
         found: list[int] = []
         usage: Any = None
-        for event in events(stream):
+        for event in events(_without_echo(stream)):
             choices = event.get("choices")
             if isinstance(choices, list) and choices and isinstance(choices[0], dict):
                 found += token_ids(choices[0].get("token_ids"))
@@ -56,6 +58,15 @@ class OpenAIAdapter:
     def check_flushed(self, status: int, body: bytes) -> bool:
         """Never asked."""
         return True
+
+
+def _without_echo(stream: bytes) -> bytes:
+    """The stream without the prompt's ids, which the first event echoes: to
+    decode 10,000 of them would cost more than all the rest of a turn.
+    """
+    start = stream.find(_ECHO)
+    end = stream.find(b"]", start)
+    return stream if start < 0 or end < 0 else stream[:start] + _NO_ECHO + stream[end + 1 :]
 
 
 def _cached(usage: dict[str, Any]) -> int | None:

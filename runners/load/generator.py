@@ -173,6 +173,8 @@ class LoadGenerator:
                 return
             weight = turn.prompt_tokens + workload.output_tokens
             turn.admitted_s = await self._gate.enter(row.session, turn.ready_s, weight)
+            if turn.admitted_s >= self._drive.horizon_s:
+                return
             try:
                 reply = await self._sender.send(turn, live.prompt.text, workload.output_tokens)
             except TurnFailed as failed:
@@ -217,6 +219,10 @@ class LoadGenerator:
         turn.outcome = OK
         turn.output_tokens = self._drive.plan.workload.output_tokens
         turn.cached_tokens, turn.retractions = cached_tokens, retractions
+        if retractions and cached_tokens > turn.reusable_tokens:
+            # A retracted request finds its own prompt in the cache when it is admitted again.
+            turn.detail = f"retracted: the engine says {cached_tokens} cached tokens"
+            turn.cached_tokens = turn.reusable_tokens
         if queue_s is not None and turn.submit_s is not None and turn.first_token_s is not None:
             turn.start_s = min(turn.submit_s + queue_s, turn.first_token_s)
         if turn.turn > 1:

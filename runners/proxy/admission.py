@@ -1,6 +1,7 @@
 """Who goes now, who waits, who is told to come again: the gate for requests.
 
-No I/O, and no clock but the one it is given. The order and the cap are
+No I/O, and no clock but the one it is given, which is read anew for every step:
+the gate's time never goes back. The order and the cap are
 `runners.gate`'s; here are the clients: those that wait, that went away, that
 ask again. Nothing is refused but by the bounded queue, and at the end.
 
@@ -49,21 +50,20 @@ class Admission:
         It takes over the place of an older one that waits. `ends`: the session
         is over once it is answered.
         """
-        now_s = self._clock()
-        ticket = Ticket(session, tell, now_s, body_bytes)
+        ticket = Ticket(session, tell, self._clock(), body_bytes)
         session.ending = ends
-        self._awake(session, now_s)
+        self._awake(session)
         place = self._places.get(session.key)
         if self._stopping:
-            self._refuse(ticket, STOPPING, now_s)
+            self._refuse(ticket, STOPPING)
         elif self._overflows(ticket, place):
-            self._refuse(ticket, OVERFLOW, now_s)
+            self._refuse(ticket, OVERFLOW)
         elif place:
-            self._replace(place, ticket, now_s)
-        elif self.gate.request(session.key, now_s):
+            self._replace(place, ticket)
+        elif self.gate.request(session.key, self._clock()):
             self._go(ticket)
         else:
-            self._all.give(Place(session, now_s), ticket)
+            self._all.give(Place(session, ticket.asked_s), ticket)
         self._tell_events()
         return ticket
 
@@ -100,11 +100,11 @@ class Admission:
         now_s = self._clock()
         self.gate.settle(now_s)
         for key in self._idle.due(now_s):
-            self._rest(self.book.sessions[key], now_s)
+            self._rest(self.book.sessions[key])
         for key in self._absent.due(now_s):
-            self._lose_place(key, now_s)
+            self._lose_place(key)
         for place in self._all.asked_by(now_s - self._settings.max_wait_s):
-            self._give_up(place, TOO_LONG, now_s)
+            self._give_up(place, TOO_LONG)
         for key in self._rested.due(now_s):
             self._forget(self.book.sessions[key])
         too_many = max(0, len(self.book.sessions) - MOST_SESSIONS)
@@ -115,9 +115,8 @@ class Admission:
     def stop(self) -> None:
         """Refuse who waits and who comes; requests that went go on."""
         self._stopping = True
-        now_s = self._clock()
         while self._places:
-            self._give_up(next(iter(self._places.values())), STOPPING, now_s)
+            self._give_up(next(iter(self._places.values())), STOPPING)
 
     def counts(self) -> Counts:
         """What is the case now."""
@@ -139,12 +138,12 @@ class Admission:
             return "passing"
         return "rested" if session.rested else "idle"
 
-    def _awake(self, session: Session, now_s: float) -> None:
+    def _awake(self, session: Session) -> None:
         """The session asks: it is neither idle nor absent nor rested any more."""
         self._drop_deadlines(session.key)
         if session.rested:
             session.rested = False
-            self.gate.settle(now_s)
+            self.gate.settle(self._clock())
             if self.gate.engaged:
                 self._to.returned()
 
@@ -154,7 +153,7 @@ class Admission:
         heavy = self._all.held_bytes + ticket.body_bytes > MOST_HELD_BYTES
         if not (many or heavy):
             return False
-        self.gate.settle(ticket.asked_s)
+        self.gate.settle(self._clock())
         return self.gate.engaged and not self.gate.holds(ticket.session.key)
 
     def _go(self, ticket: Ticket) -> None:
@@ -163,24 +162,24 @@ class Admission:
         ticket.session.in_flight += 1
         ticket.tell(None)
 
-    def _hand_out(self, going: list[str], now_s: float) -> None:
+    def _hand_out(self, going: list[str]) -> None:
         """These sessions have a slot now; one without its client keeps it a while."""
         for key in going:
             place = self._places.pop(key)
             place.session.admitted = True
-            self._to.waited(now_s - place.since_s)
+            self._to.waited(self._clock() - place.since_s)
             if ticket := self._all.take(place):
                 self._go(ticket)
 
-    def _replace(self, place: Place, ticket: Ticket, now_s: float) -> None:
+    def _replace(self, place: Place, ticket: Ticket) -> None:
         older = self._all.take(place)
         self._all.give(place, ticket)
         if older:
-            self._refuse(older, REPLACED, now_s)
+            self._refuse(older, REPLACED)
 
-    def _refuse(self, ticket: Ticket, refusal: Refusal, now_s: float) -> None:
+    def _refuse(self, ticket: Ticket, refusal: Refusal) -> None:
         ticket.tell(refusal)
-        self._to.refused(refusal, ticket.session, now_s)
+        self._to.refused(refusal, ticket.session, self._clock())
         self._stand(ticket.session)
 
     def _stand(self, session: Session) -> None:
@@ -195,47 +194,47 @@ class Admission:
         else:
             self._idle.set(session.key, self._clock() + self._settings.idle_end_s)
 
-    def _rest(self, session: Session, now_s: float) -> None:
+    def _rest(self, session: Session) -> None:
         """It fell silent: its slot goes to others, and it is remembered."""
         self._idle.drop(session.key)
         session.rested = True
-        self._rested.set(session.key, now_s + REMEMBER_S)
-        self._hand_out(self.gate.leave(session.key, now_s), now_s)
+        self._rested.set(session.key, self._clock() + REMEMBER_S)
+        self._hand_out(self.gate.leave(session.key, self._clock()))
 
-    def _lose_place(self, key: str, now_s: float) -> None:
+    def _lose_place(self, key: str) -> None:
         """The client did not come back: to its place, or to its slot."""
         session = self.book.sessions[key]
         self._absent.drop(key)
         self._places.pop(key, None)
         if session.in_flight:
-            self._hand_out(self.gate.leave(key, now_s), now_s)
+            self._hand_out(self.gate.leave(key, self._clock()))
         elif session.admitted and session.resumable:
-            self._rest(session, now_s)
+            self._rest(session)
         else:
             self._forget(session)
 
-    def _give_up(self, place: Place, refusal: Refusal, now_s: float) -> None:
+    def _give_up(self, place: Place, refusal: Refusal) -> None:
         """A place is lost, and whoever waits there is refused."""
         key, ticket = place.session.key, self._all.take(place)
         del self._places[key]
         self._absent.drop(key)
-        self._hand_out(self.gate.leave(key, now_s), now_s)
+        self._hand_out(self.gate.leave(key, self._clock()))
         if ticket:
-            self._refuse(ticket, refusal, now_s)
+            self._refuse(ticket, refusal)
         else:
             self._stand(place.session)
 
     def _forget(self, session: Session) -> None:
         """The session is over, wherever it stood."""
-        now_s, key = self._clock(), session.key
+        key = session.key
         self._drop_deadlines(key)
         place = self._places.pop(key, None)
         self.book.forget(session)
-        self._hand_out(self.gate.end(key, now_s), now_s)
+        self._hand_out(self.gate.end(key, self._clock()))
         self.gate.forget(key)
         if place and (ticket := self._all.take(place)):
             ticket.tell(ENDED)
-            self._to.refused(ENDED, session, now_s)
+            self._to.refused(ENDED, session, self._clock())
         self._tell_events()
 
     def _drop_deadlines(self, key: str) -> None:

@@ -21,6 +21,7 @@ from runners.proxy.replies import ReplyReader
 
 _CONNECT_S = 10.0
 _KEEP_S = 3.0  # Shorter than the 5 s after which uvicorn closes: else a request may meet the closing.
+_SHORT_BYTES = 65_536
 _METRICS_S = 5.0
 _MOST_METRICS_BYTES = 8 * 1_048_576
 _ONE_CONNECTION = (
@@ -92,7 +93,11 @@ class Upstream:
         except aiohttp.ClientError:
             return _failed(BROKEN)
         async with answer:
-            return await _relay(request, answer, reader_for(answer.headers) if answer.status == 200 else None)
+            reader = reader_for(answer.headers) if answer.status == web.HTTPOk.status_code else None
+            short = 0 < (answer.content_length or 0) <= _SHORT_BYTES and answer.content_type != "text/event-stream"
+            if short and request.method != "HEAD":
+                return await _at_once(request, answer, reader)
+            return await _relay(request, answer, reader)
 
     async def metrics_text(self) -> str:
         """The engine's `/metrics`. aiohttp.ClientError, TimeoutError or ValueError: it cannot be had."""
@@ -105,6 +110,25 @@ class Upstream:
                 if len(read) > _MOST_METRICS_BYTES:
                     raise ValueError("the engine's metrics are too long")
             return read.decode("utf-8")
+
+
+async def _at_once(request: web.Request, answer: aiohttp.ClientResponse, reader: ReplyReader | None) -> Passed:
+    """Pass on an answer that is short and no stream: head and body are one write."""
+    try:
+        body = await answer.read()
+    except TimeoutError:
+        return _failed(SLOW)
+    except (aiohttp.ClientError, OSError):
+        return _failed(BROKEN)
+    response = web.Response(status=answer.status, reason=answer.reason, headers=_end_to_end(answer.headers), body=body)
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+    except ConnectionResetError:
+        return Passed(response, left=True)
+    if reader:
+        reader.feed(body)
+    return Passed(response, reader, whole=True)
 
 
 async def _relay(request: web.Request, answer: aiohttp.ClientResponse, reader: ReplyReader | None) -> Passed:

@@ -118,11 +118,9 @@ async def _sweep(admission: Admission) -> None:
 async def _until(stop: Stop, work: list[Any]) -> None:
     """Do the work until told to stop; an error in it ends the gate."""
     loop = asyncio.get_running_loop()
-    handled = []
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(ValueError, RuntimeError, NotImplementedError):  # Not in the main thread.
             loop.add_signal_handler(number, stop.tell)
-            handled.append(number)
     tasks = [asyncio.ensure_future(each) for each in (stop.asked.wait(), *work)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -17,12 +17,18 @@ from aiohttp import web
 
 from tests.engines.faults import Fault
 from tests.engines.program import main
-from tests.engines.stub import DONE, EngineStub, StubSettings, StubTurn, event_of, metrics_text
+from tests.engines.stub import DONE, EVENT_STREAM, EngineStub, StubSettings, StubTurn, event_of, metrics_text
 
 FLUSHED = (
     "Cache flushed.\nPlease check backend logs for more details. "
     "(When there are running or waiting requests, the operation will not be performed.)\n"
 )
+
+
+SAMPLING_KEYS = frozenset(
+    {"max_new_tokens", "min_new_tokens", "ignore_eos", "temperature", "top_k", "top_p", "stop", "sampling_seed"}
+)
+"""Some of those that the real one knows; another one is refused in its words."""
 
 
 class SGLangStub(EngineStub):
@@ -41,15 +47,18 @@ class SGLangStub(EngineStub):
         ]
 
     async def generate(self, request: web.Request) -> web.StreamResponse:
-        """Unknown keys are taken in silence, as the real one's are."""
+        """Unknown keys are taken in silence, but for those of sampling_params, which are refused."""
         try:
             body = json.loads(await request.read())
-            prompt, asked = body["input_ids"], int(body.get("sampling_params", {}).get("max_new_tokens", 128))
+            sampling = body.get("sampling_params", {})
+            if unknown := sorted(set(sampling) - SAMPLING_KEYS):
+                return web.json_response({"error": f"unknown field `{unknown[0]}`"}, status=400)
+            prompt, asked = body["input_ids"], int(sampling.get("max_new_tokens", 128))
             assert prompt and all(type(token) is int for token in prompt)
         except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
             return web.json_response({"error": {"message": "invalid request"}}, status=400)
         if len(prompt) + asked > self.settings.longest_context_tokens:
-            return web.json_response({"error": {"message": "The input is too long."}}, status=400)
+            return self.too_long(bool(body.get("stream")))
         turn = self.add_turn(request, body, prompt, asked)
         error = {"message": "stub's error", "type": "invalid_request_error", "code": 400, "retryable": False}
         if body.get("stream"):
@@ -58,6 +67,13 @@ class SGLangStub(EngineStub):
             return web.json_response({"error": error}, status=500)
         tokens = [token async for token in self.tokens(turn)]
         return web.json_response({"output_ids": tokens, "meta_info": self.meta_info(turn)})
+
+    def too_long(self, streamed: bool) -> web.Response:
+        """Status 400; within a stream status 200, and the error is an event."""
+        error = {"message": "The input is too long.", "type": "invalid_request_error", "code": 400, "retryable": False}
+        if not streamed:
+            return web.json_response({"error": error}, status=400)
+        return web.Response(body=event_of({"error": error}) + DONE, headers=EVENT_STREAM)
 
     def meta_info(self, turn: StubTurn) -> dict[str, Any]:
         """The keys with --enable-metrics; e2e_latency at the end alone."""

@@ -281,6 +281,22 @@ def test_waiting_turns_are_seen_and_what_was_refused_runs_nothing() -> None:
     run(test)
 
 
+def test_what_sglang_refuses() -> None:
+    async def test() -> None:
+        async with SGLangStub(StubSettings(longest_context_tokens=50)) as stub, client() as http:
+            # Too long: the real one says so with status 200, in the stream.
+            status, body = await ask(stub)
+            assert status == 200 and events(body)[0]["error"]["code"] == 400
+            path, body_sent = order(stub, PROMPT[:20])
+            async with http.post(stub.url + path, json={**body_sent, "bogus": 1}) as answer:
+                assert answer.status == 200 and len(events(await answer.read())) == 3
+            async with http.post(stub.url + path, json={**body_sent, "sampling_params": {"bogus": 1}}) as answer:
+                assert answer.status == 400 and "`bogus`" in (await answer.json())["error"]
+            assert len(stub.turns) == 1
+
+    run(test)
+
+
 def test_chat_and_answers_without_a_stream() -> None:
     async def test() -> None:
         async with OpenAIStub() as stub, client() as http:

@@ -37,7 +37,7 @@ def test_every_constant_says_where_it_comes_from(cell: Cell) -> None:
     assert cell.step_costs is not None
     wanted = {"pool_tokens", *cell.step_costs.__dataclass_fields__}
     assert {constant.name for constant in cell.constants} == wanted
-    assert {constant.origin for constant in cell.constants} <= {"printed", "fitted", "estimated"}
+    assert {constant.origin for constant in cell.constants} <= {"printed", "fitted", "estimated", "measured"}
     assert all(0 < len(constant.note) <= 200 for constant in cell.constants)
 
 

@@ -24,16 +24,22 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Bench:
     """An admission under a clock of the test's own, and all that it told."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, tick_s: float = 0.0, **settings: Any) -> None:
         self.now_s = 0.0
+        self.tick_s = tick_s
         self.events: list[GateEvent] = []
         self.refusals: list[tuple[str, str]] = []
         self.waits: list[float] = []
         self.returns = 0
         self.settings = ProxySettings("http://engine", **{"cap": 1, **settings})
         self.book = SessionBook()
-        self.admission = Admission(self.settings, self.book, lambda: self.now_s, self)
+        self.admission = Admission(self.settings, self.book, self.clock, self)
         self.answers: dict[Ticket, Refusal | None] = {}
+
+    def clock(self) -> float:
+        """Goes on by a tick whenever it is read, as a real one does."""
+        self.now_s += self.tick_s
+        return self.now_s
 
     def event(self, event: GateEvent) -> None:
         self.events.append(event)

@@ -296,6 +296,24 @@ def test_at_the_end_who_waits_and_who_comes_is_refused_and_who_runs_goes_on() ->
     assert a.session.in_flight == 0
 
 
+def test_what_is_due_at_once_is_done_while_the_clock_goes_on() -> None:
+    bench = Bench(tick_s=1e-6, cap=2, idle_end_s=30, keep_place_s=30, max_wait_s=30)
+    holders = [bench.ask("a"), bench.ask("b")]
+    waiting = [bench.ask(name) for name in ("c", "d", "e", "f")]
+    for ticket in waiting[:2]:
+        bench.admission.client_left(ticket)
+    bench.at(31)
+    assert [bench.code(ticket) for ticket in waiting] == [None, None, *["gate_wait_too_long"] * 2]
+    assert len(bench.book.sessions) == 2
+    later = [bench.ask(name) for name in ("g", "h")]
+    bench.admission.stop()
+    assert [bench.code(ticket) for ticket in later] == ["gate_stopping"] * 2
+    for ticket in holders:
+        bench.admission.done(ticket.session)
+    bench.at(62)
+    assert bench.admission.counts().holding == 0
+
+
 def test_it_engages_when_told_releases_when_nobody_waits_and_engages_again() -> None:
     bench = Bench(engage_when_trapped=True, release_after_s=300)
     a, b = bench.ask("a"), bench.ask("b")
@@ -331,13 +349,19 @@ STEP = st.tuples(st.sampled_from(["ask", "ask", "ask", "done", "leave", "end", "
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(STEP, max_size=60), st.integers(1, 3), st.booleans(), st.sampled_from([None, 40.0]))
+@given(
+    st.lists(STEP, max_size=60),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from([None, 40.0]),
+    st.sampled_from([0, 1e-6]),
+)
 def test_under_any_use_the_cap_holds_and_every_session_is_in_one_state(
-    steps: list[tuple[str, int]], cap: int, engaged: bool, release_after_s: float | None
+    steps: list[tuple[str, int]], cap: int, engaged: bool, release_after_s: float | None, tick_s: float
 ) -> None:
     bench = Bench(
         cap=cap, engage_when_trapped=not engaged, release_after_s=release_after_s, max_waiting=3, max_wait_s=45,
-        idle_end_s=20, keep_place_s=10,
+        idle_end_s=20, keep_place_s=10, tick_s=tick_s,
     )  # fmt: skip
     asked = []
     for step, number in steps:

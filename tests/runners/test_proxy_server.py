@@ -351,8 +351,9 @@ def test_an_engine_that_is_not_there_breaks_off_or_is_silent_is_told_in_words() 
     async def odd(request: web.Request) -> web.StreamResponse:
         if request.headers["X-Session-Id"] == "silent":
             await asyncio.sleep(30)
-        if request.headers["X-Session-Id"] == "streams":
-            response = web.StreamResponse()
+        if request.headers["X-Session-Id"] in ("streams", "half"):
+            length = {"Content-Length": "9"} if request.headers["X-Session-Id"] == "half" else {}
+            response = web.StreamResponse(headers=length)
             await response.prepare(request)
             await response.write(b"half")
         assert request.transport
@@ -361,10 +362,14 @@ def test_an_engine_that_is_not_there_breaks_off_or_is_silent_is_told_in_words() 
 
     async def body() -> None:
         async with engine(odd) as url, gate(url, cap=9, upstream_timeout_s=0.2) as client:
-            for name, status, code in (("broken", 502, "gate_engine_broke_off"), ("silent", 504, "gate_engine_silent")):
+            for name, status, code, times in (
+                ("broken", 502, "gate_engine_broke_off", 1),
+                ("half", 502, "gate_engine_broke_off", 2),
+                ("silent", 504, "gate_engine_silent", 1),
+            ):
                 answer = await client.complete(name)
                 assert (answer.status, (await answer.json())["error"]["code"]) == (status, code)
-                assert (await client.numbers())[f'upstream_errors_total{{reason="{code}"}}'] == 1
+                assert (await client.numbers())[f'upstream_errors_total{{reason="{code}"}}'] == times
             with pytest.raises(aiohttp.ClientError):
                 await client.complete("streams")
             await client.until("in_flight_requests", 0)

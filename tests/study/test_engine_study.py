@@ -88,7 +88,7 @@ def test_every_proof_of_a_whole_study_holds(whole: Path, tmp_path: Path) -> None
     root = copy_study(whole, tmp_path)
     assert command(root, "ledger").code == 0
     ledger = (root / "evidence/LEDGER.md").read_text()
-    assert ledger.count("| 1 | vllm | PROVEN |") == 4 and "simulated" not in ledger
+    assert ledger.count("| 1 | vllm 0.32.0 | PROVEN |") == 4 and "simulated" not in ledger
 
 
 def test_what_is_recorded_of_the_engine(whole: Path) -> None:

@@ -235,8 +235,9 @@ def published(study: Path, change: Callable[[dict[str, pa.Table]], None], **fiel
 
 def test_a_simulated_run_passed_off_as_an_engine_s(study: Path) -> None:
     checks = published(study, lambda tables: None, engine={"name": "sglang", "simulated": False})
-    unshown = [check for check in checks if check.outcome is Outcome.UNPROVABLE]
-    assert [check.name for check in unshown] == ["executed_again"]
+    wrong = [check for check in checks if check.outcome is Outcome.REFUTED]
+    assert [check.name for check in wrong] == ["engine_kind"]
+    assert "a real engine, the registration runs on a simulator" in wrong[0].reason
 
 
 def test_one_session_twice(study: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_complete_run_without_a_result_record_is_pushed_late(unrun: Path, tmp_
     hook = unrun.with_name("study-remote.git") / "hooks" / "update"
     hook.write_text('#!/bin/sh\ntest "$1" != refs/heads/attempts || test ! -e "$GIT_DIR/refuse"\n')
     hook.chmod(0o755)
-    from cli.workflows import run as workflow
+    from cli.workflows import run_batch as workflow
 
     real = workflow.append
 
