@@ -156,7 +156,8 @@ def test_sglang_s_queue_time_says_when_a_turn_started() -> None:
 
 class Retracting(SGLangStub):
     def meta_info(self, turn: StubTurn) -> dict[str, Any]:
-        return {**super().meta_info(turn), "num_retractions": 2}
+        own = {"num_retractions": 2, "cached_tokens": len(turn.prompt) - 1}
+        return {**super().meta_info(turn), **own}
 
 
 def test_after_a_retraction_the_queue_time_is_not_believed() -> None:
@@ -164,6 +165,10 @@ def test_after_a_retraction_the_queue_time_is_not_believed() -> None:
     done = driven.turns[driven.turns.outcome == "ok"]
     assert len(done) > 2 and done.start_s.isna().all()
     assert set(done.retractions) == {2}
+    # It found its own prompt when it was admitted again: that was no reuse.
+    assert (done.cached_tokens == done.reusable_tokens).all()
+    assert done.detail.str.startswith("retracted: the engine says ").all()
+    assert refuted(driven) == []
 
 
 def setup_of(stub: EngineStub, **more: Any) -> EngineSetup:
@@ -401,7 +406,7 @@ def test_the_facts_of_an_engine_are_published_without_its_secrets() -> None:
 @pytest.mark.parametrize("name", ["sglang", "openai"])
 def test_a_whole_run_on_an_engine_at_its_url(name: str, tmp_path: Path) -> None:
     arm = Arm("A", population=2)
-    design = design_of(arm, 0.4)
+    design = design_of(arm, 0.7)
     with in_thread(STUBS[name](StubSettings(**SETTINGS, output_token_s=0.002))) as stub:
         order = order_of(stub)
         plan = plan_of(arm, design)
@@ -410,7 +415,7 @@ def test_a_whole_run_on_an_engine_at_its_url(name: str, tmp_path: Path) -> None:
     assert outcome.engine["command"] == [] and outcome.engine["name"] == name and not outcome.engine["simulated"]
     context = RunContext(RunId("A", None, 0), arm, design, order.cell, plan)
     frames = frames_of(outcome.tables)
-    assert (frames.turns.outcome == "ok").sum() > 2
+    assert (frames.turns.outcome == "ok").any()
     found = [check(frames, context) for check in (*PLAN_CHECKS, *ARM_CHECKS, *GATE_CHECKS)]
     found += [check_engine(outcome.engine, context), check_counters(outcome.engine, frames, context)]
     assert [check for check in found if check.outcome is Outcome.REFUTED] == []
@@ -439,7 +444,7 @@ def test_the_key_is_in_the_requests_and_nowhere_else(
 ) -> None:
     monkeypatch.setenv(API_KEY, KEY)
     arm, cell = Arm("A", population=2), CELL
-    design = design_of(arm, 0.4)
+    design = design_of(arm, 20.0)
     with in_thread(Talkative(StubSettings(**SETTINGS, output_token_s=0.002))) as stub:
         run = EngineRun(plan_of(arm, design), arm, cell, setup_of(stub), "m", "run/attempt-1", tmp_path)
         outcome = run_on_engine(run)
