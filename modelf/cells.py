@@ -157,11 +157,11 @@ _QWEN_H200_ORIGINS = (
 )
 
 _MINI_CPU = StepCosts(
-    prefill_request_s=0.0,
-    prefill_token_s=21.0e-6,
-    prefill_pair_s=39.0e-9,
-    decode_step_s=0.0055,
-    decode_kv_token_s=60.0e-9,
+    prefill_request_s=0.0028,
+    prefill_token_s=13.7e-6,
+    prefill_pair_s=30.2e-9,
+    decode_step_s=0.0035,
+    decode_kv_token_s=204.0e-9,
     chunk_tokens=2048,
 )
 
