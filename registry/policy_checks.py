@@ -17,7 +17,7 @@ def policy_problems(document: Document, design: Design, cells: Mapping[str, Cell
     real = document.value.get("runs_on") == "engine"
     found = [finding for arm in design.arms for finding in (*_gate(arm), *_engine(arm, real))]
     if cell := cells.get(document.value["cell"]):
-        found += _pool(design, cell)
+        found += [*_pool(design, cell), *(_blocks(design, cell) if real else ())]
     return [
         DraftError(what, where=document.where(("design", *path)), value=value, remedy=remedy)
         for path, what, value, remedy in found
@@ -47,6 +47,14 @@ def _engine(arm: Arm, real: bool) -> Iterator[Finding]:
         yield (*place, "pin_s"), "pins go with eviction lru", engine.eviction, "leave one of them out"
     if not arm.caching and (engine.pin_s or engine.eviction != "lru"):
         yield place, "there is no cache to evict from or to pin in", arm.name, "leave it out, or caching: false"
+
+
+def _blocks(design: Design, cell: Cell) -> Iterator[Finding]:
+    block = cell.cache_block_tokens
+    for arm in design.arms:
+        if arm.pool_tokens and arm.pool_tokens % block:
+            place: Path = ("arms", arm.name, "pool_tokens")
+            yield place, "a real engine's pool is whole blocks", arm.pool_tokens, f"a multiple of {block}"
 
 
 def _pool(design: Design, cell: Cell) -> Iterator[Finding]:

@@ -71,7 +71,15 @@ def _ask_to_end(engine: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 def _below() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in psutil.Process().children(recursive=True) if _lives(process)]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        # It ended between the two looks.
+        return False
 
 
 def _reap_orphans(engine: subprocess.Popen[bytes]) -> None:
