@@ -36,7 +36,7 @@ def _rows(real: Series, simulated: Series) -> list[list[str]]:
                 f"{middle_s + real.bin_s / 2:.0f}",
                 *(_fraction(series.hits[index]) for series in (real, simulated)),
                 *(f"{series.outstanding[index]:.0f}" for series in (real, simulated)),
-                *(f"{series.at_gate[index]:.0f}" for series in (real, simulated)),
+                *(f"{abs(series.at_gate[index]):.0f}" for series in (real, simulated)),
             ]
         )
     return rows
