@@ -24,7 +24,7 @@ def doctor(
     from cli.workflows.doctor_core import CORE_CHECKS
     from cli.workflows.doctor_online import ONLINE_CHECKS
     from cli.workflows.doctor_optional import OPTIONAL_CHECKS, engine_checks
-    from cli.workflows.machine import this_machine
+    from cli.workflows.doctor_probes import this_machine
 
     probes = this_machine(Path.cwd())
     checks = (*CORE_CHECKS, *OPTIONAL_CHECKS, *engine_checks(probes), *ONLINE_CHECKS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from types import TracebackType
 
 import aiohttp
 
@@ -36,7 +35,7 @@ class Errands:
         )
         return self
 
-    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.close()
 
     async def ask(self, path: str, method: str = "GET", timeout_s: float = ERRAND_TIMEOUT_S) -> tuple[int, bytes]:
@@ -44,12 +43,12 @@ class Errands:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=2.0)
         try:
             async with self._http.request(method, self._url + path, allow_redirects=False, timeout=timeout) as response:
-                body = await response.content.read(MAX_ANSWER_BYTES)
-                while piece := await response.content.read(MAX_ANSWER_BYTES - len(body) or 1):
+                body = bytearray()
+                async for piece in response.content.iter_any():
                     body += piece
                     if len(body) > MAX_ANSWER_BYTES:
                         return 0, b""
-                return response.status, body
+                return response.status, bytes(body)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return 0, b""
 

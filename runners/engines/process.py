@@ -27,6 +27,7 @@ LOG_FILE = "engine.log"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TAIL_BYTES = 3000
 _OWN_SECRETS = ("TRAP_", "GITHUB_TOKEN", "GH_TOKEN")
+"""How the names of variables begin that no other program is given."""
 
 
 class EngineProcess:
@@ -134,8 +135,12 @@ def _value(name: str, environment: Mapping[str, str]) -> str:
 
 def engine_environment(setup: EngineSetup) -> dict[str, str]:
     """The variables of this process without the project's own, and the setup's."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_SECRETS)}
-    return {**inherited, **dict(setup.environment)}
+    return {**environment_without_secrets(), **dict(setup.environment)}
+
+
+def environment_without_secrets() -> dict[str, str]:
+    """The variables of this process that other programs may have."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_OWN_SECRETS)}
 
 
 def free_port() -> int:

@@ -7,7 +7,6 @@ ends there; nothing is sent twice.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -158,6 +157,6 @@ def _words(error: BaseException) -> str:
         return f"{error.what}: {error.value}" if error.value is not None else error.what
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"connection refused: {error.os_error.strerror or 'no answer'}"
-    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         return "time-out: the engine took no connection"
     return f"connection lost: {shown(str(error).encode())}"

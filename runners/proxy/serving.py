@@ -119,7 +119,7 @@ async def _until(stop: Stop, work: list[Any]) -> None:
     """Do the work until told to stop; an error in it ends the gate."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(ValueError, RuntimeError, NotImplementedError):  # Not in the main thread.
+        with suppress(ValueError, RuntimeError):  # Not in the main thread.
             loop.add_signal_handler(number, stop.tell)
     tasks = [asyncio.ensure_future(each) for each in (stop.asked.wait(), *work)]
     try:

@@ -19,7 +19,7 @@ from cli.render.doctor import doctor_json, doctor_text
 from cli.workflows import doctor_core as core
 from cli.workflows import doctor_online as asked
 from cli.workflows import doctor_optional as optional
-from cli.workflows import machine
+from cli.workflows import doctor_probes as machine
 from cli.workflows.doctor import (
     DEGRADED,
     MISSING,
@@ -82,7 +82,7 @@ def healthy(**other: Any) -> Probes:
         "python": (3, 11, 7),
         "environment": {"SHELL": "/bin/bash"},
         "home": Path("/home/u"),
-        "folder": Path("/work"),
+        "folder": Path("/folder"),
         "study": None,
         "capacity": Capacity(8, 32 * GIB, 100 * GIB, 8 * GIB),
         "run": run,
@@ -231,7 +231,7 @@ def test_errors_of_a_check_are_findings() -> None:
     assert look(PermissionError(13, "denied")).status == UNKNOWN
 
 
-PY = "/opt/vllm/bin/python3"
+PY = "/engines/vllm/bin/python3"
 ASK = f"{PY} -I -c import importlib.metadata as m; print(m.version("
 
 
@@ -262,7 +262,7 @@ def test_an_engine_is_asked_in_its_own_environment(programs: dict[str, Ran], sta
 def test_an_engine_that_cannot_be_asked() -> None:
     assert "not set: PY" in engine(environment={}).detail
     assert engine(program=lambda _: None).status == MISSING
-    served = engine(environment={"PY": "/opt/bin/vllm"})
+    served = engine(environment={"PY": "/engines/bin/vllm"})
     assert (served.status, "shows when it runs" in served.detail) == (OK, True)
     brought = engine({ASK: Ran(0, "0.32.0")}, brought=lambda path: path == Path(PY))
     assert (brought.status, "not run" in brought.detail) == (NOT_ASKED, True)
@@ -276,7 +276,7 @@ def test_an_engine_that_runs_already_is_left_alone() -> None:
 
 
 def test_the_engine_that_make_builds() -> None:
-    built = "/work/build/engines/vllm-cpu/bin/python"
+    built = "/folder/build/engines/vllm-cpu/bin/python"
     asks = {f"{built} -I -c import importlib.metadata as m; print(m.version('vllm-cpu'": Ran(0, "0.32.0\n")}
     verdict = optional.vllm_cpu(healthy(is_file=lambda path: str(path) == built, programs=asks))
     assert (verdict.status, verdict.detail) == (OK, "vllm-cpu 0.32.0")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class StubTurn:
     finished: bool = False
 
 
-class EngineStub:
+class EngineStub(ABC):
     """The common part; a subclass knows one engine's words."""
 
     version = "0"
@@ -80,8 +81,9 @@ class EngineStub:
         self._slots = asyncio.Semaphore(self.settings.most_running)
         self._stopping = asyncio.Event()
 
+    @abstractmethod
     def routes(self) -> list[web.RouteDef]:
-        raise NotImplementedError
+        """The engine's paths."""
 
     @property
     def url(self) -> str:

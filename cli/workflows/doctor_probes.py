@@ -19,9 +19,9 @@ from registry.guarded_git import run_git
 from registry.ssh_signature import default_key_path, load_key, public_text
 from registry.study import Study, find_root, open_study
 from registry.witness import http
+from runners.engines.process import environment_without_secrets
 
 _OUTPUT_BYTES = 100_000
-_SECRETS = ("TRAP_", "GITHUB_TOKEN", "GH_TOKEN")
 
 
 def this_machine(folder: Path) -> Probes:
@@ -60,7 +60,7 @@ def _study(folder: Path) -> Study | TrapError | None:
 
 def _run(arguments: Sequence[str], limit_s: float) -> Ran:
     """Run a program without input, secrets or a terminal; it and its children end at the limit."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)} | {"LC_ALL": "C"}
+    environment = environment_without_secrets() | {"LC_ALL": "C"}
     with tempfile.TemporaryFile() as printed:
         try:
             child = subprocess.Popen(
