@@ -59,9 +59,11 @@ def check_counters(engine: dict[str, Any], frames: RunFrames, context: RunContex
     # A turn that the gate let go may have been sent at the very horizon.
     ok, sent = turns[turns.outcome == "ok"], turns[turns.admitted_s.notna()]
     open_turns = sent[sent.outcome != "ok"]
+    # An engine counts the cached tokens of a readmission anew; the record holds no more than could be reused.
+    retracted = int((sent.retractions * (sent.prompt_tokens + context.design.workload.output_tokens)).sum())
     spans = {
         "prompt_tokens_total": (ok.prompt_tokens.sum(), open_turns.prompt_tokens.sum()),
-        "cached_tokens_total": (ok.cached_tokens.sum(), open_turns.reusable_tokens.sum()),
+        "cached_tokens_total": (ok.cached_tokens.sum(), open_turns.reusable_tokens.sum() + retracted),
         "output_tokens_total": (ok.output_tokens.sum(), context.design.workload.output_tokens * len(open_turns)),
     }
     shown = [key for key in spans if key in before and key in after]

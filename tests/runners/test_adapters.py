@@ -156,7 +156,8 @@ def test_sglang_s_queue_time_says_when_a_turn_started() -> None:
 
 class Retracting(SGLangStub):
     def meta_info(self, turn: StubTurn) -> dict[str, Any]:
-        own = {"num_retractions": 2, "cached_tokens": len(turn.prompt) - 1}
+        turn.cached_tokens = len(turn.prompt) - 1
+        own = {"num_retractions": 2, "cached_tokens": turn.cached_tokens}
         return {**super().meta_info(turn), **own}
 
 
@@ -422,6 +423,19 @@ def test_a_whole_run_on_an_engine_at_its_url(name: str, tmp_path: Path) -> None:
     # Neither of them shows all that vLLM shows: that is unproven, no more.
     assert found[-2].outcome is Outcome.UNPROVABLE and "did not say" in found[-2].reason
     assert found[-1].outcome is (Outcome.PROVEN if name == "sglang" else Outcome.UNPROVABLE)
+
+
+def test_an_engine_s_counters_may_count_the_reuse_of_a_readmission(tmp_path: Path) -> None:
+    arm = Arm("A", population=2)
+    design = design_of(arm, 0.4)
+    with in_thread(Retracting(StubSettings(**SETTINGS, output_token_s=0.002))) as stub:
+        order, plan = order_of(stub), plan_of(arm, design)
+        outcome = run_on_engine(EngineRun(plan, arm, order.cell, order.setup, "m", "run/attempt-1", tmp_path))
+    context = RunContext(RunId("A", None, 0), arm, design, order.cell, plan)
+    frames = frames_of(outcome.tables)
+    assert check_counters(outcome.engine, frames, context).outcome is Outcome.PROVEN
+    never = replace(frames, turns=frames.turns.assign(retractions=0))
+    assert check_counters(outcome.engine, never, context).outcome is Outcome.REFUTED
 
 
 class Talkative(VLLMStub):

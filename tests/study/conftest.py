@@ -15,6 +15,7 @@ import pytest
 import cli.workflows.rehearse
 import runners.gate
 from tests.study.hosted import Hosts, clone_of, finish, github_study, hosts, trusted
+from tests.study.remembered import remembered_rerun
 
 assert cli.workflows.rehearse and runners.gate
 
@@ -23,6 +24,7 @@ assert cli.workflows.rehearse and runners.gate
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
+    monkeypatch.setattr("verifier.verification.rerun", remembered_rerun)
 
 
 @pytest.fixture(scope="session")
