@@ -7,6 +7,7 @@
 --stub-start-s S        loads for so long before it listens
 --stub-exit CODE        dies instead of listening, with words on stderr
 --stub-children N       processes of its own that outlive it unless they are ended
+--stub-strays N         and such in sessions of their own, whose parent is gone
 --stub-ignore-sigterm   ends by SIGKILL alone
 --stub-options-file F   more of these, a word each, from a file: what a registered command line cannot change
 """
@@ -38,6 +39,7 @@ def program_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--stub-start-s", type=float, default=0.0)
     parser.add_argument("--stub-exit", type=int)
     parser.add_argument("--stub-children", type=int, default=0)
+    parser.add_argument("--stub-strays", type=int, default=0)
     parser.add_argument("--stub-ignore-sigterm", action="store_true")
     return parser.parse_known_args(arguments)[0]
 
@@ -72,6 +74,8 @@ def main(kind: type[EngineStub], settings_of: Callable[[list[str]], StubSettings
     settings.output_token_s, settings.prefill_token_s = options.stub_output_token_s, options.stub_prefill_token_s
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     children = [subprocess.Popen(sleeper) for _ in range(options.stub_children)]
+    for _ in range(options.stub_strays):
+        subprocess.run(["setsid", "--fork", *sleeper], check=True)
     print(f"loading, {len(children)} processes beside this one", flush=True)
     time.sleep(options.stub_start_s)
     if options.stub_exit is not None:
