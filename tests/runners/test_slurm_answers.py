@@ -59,18 +59,6 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_squeue_forgot_the_accounts_may_know(programs: Path) -> None:
     program(programs, "squeue", "echo '7_0|t|RUNNING|None|n|1767225600|1767225600|N/A'")
-    program(
-        programs,
-        "sacct",
-        'echo "$*" > ' + str(programs / "asked") + "; echo '7_1|t|TIMEOUT|None|n|1767225600|1767225600|1767225700'",
-    )
-    found = ask(["t"], ["7_0", "7_1"])
-    assert found.problem is None
-    assert {job: state.state for job, state in found.jobs.items()} == {"7_0": "RUNNING", "7_1": "TIMEOUT"}
-    assert "-j 7 " in (programs / "asked").read_text()
-
-
-def test_without_accounts_a_forgotten_job_is_unknown_and_no_error(programs: Path) -> None:
     known = "7_1|t|TIMEOUT|None|n|1767225600|1767225600|1767225700"
     program(programs, "sacct", f"echo \"$*\" > {programs}/asked; echo '{known}'")
     found = ask(["t"], ["7_0", "7_1"])

@@ -37,7 +37,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "slurm"
     folder.mkdir()
     scripts = {
-        "sbatch": f"[ ! -e {folder}/refuses ] && echo Submitted batch job 17 || {{ echo invalid partition >&2; exit 1; }}",
+        "sbatch": f"[ ! -e {folder}/refuses ] && echo batch job 17 || {{ echo invalid partition >&2; exit 1; }}",
         "squeue": f"cat {folder}/says 2>/dev/null; [ ! -e {folder}/silent ]",
         "scancel": f'echo "$*" >> {folder}/cancelled; rm -f {folder}/says',
         "sacct": "exit 1",
