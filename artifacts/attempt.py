@@ -23,6 +23,7 @@ from registry.errors import RecordError
 RUN_FILE = "run.json"
 RUN_SCHEMA = "trap-run-1"
 PROGRESS_FILE = "progress.jsonl"
+JOB_FILE = "job.json"
 ABANDONED_FILE = "abandoned.json"
 ABANDONED_SCHEMA = "trap-abandoned-1"
 
@@ -97,35 +98,55 @@ class AttemptWriter:
             **record,
             "files": {name: vars(digest) for name, digest in sorted(files.items())},
         }
-        return self._write_last(RUN_FILE, document)
-
-    def abandon(self, reason: str, cause: str | None, files: dict[str, FileDigest]) -> None:
-        """Write abandoned.json: why the attempt ended without a result, and
-        the tables that it left. `cause` is one of `registry.attempt_log.CAUSES`
-        where the attempt's own records show it.
-        """
-        kept = {name: vars(digest) for name, digest in sorted(files.items())}
-        document = {"schema": ABANDONED_SCHEMA, "reason": reason, "cause": cause, "files": kept}
-        self._write_last(ABANDONED_FILE, document)
-
-    def _write_last(self, name: str, document: dict[str, Any]) -> str:
         data = json.dumps(document, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
-        partial = self.folder / f"{name}.partial"
-        partial.write_bytes(data)
-        _sync(partial)
-        partial.replace(self.folder / name)
-        _sync(self.folder)
+        write_whole(self.folder / RUN_FILE, data)
         return hashlib.sha256(data).hexdigest()
+
+
+def abandon(folder: Path, reason: str, cause: str | None, files: dict[str, FileDigest] | None = None) -> None:
+    """Write abandoned.json: why an attempt ended without a result, and the
+    tables that it left. `cause` is one of `registry.attempt_log.CAUSES` where
+    the attempt's own records show it.
+    """
+    kept = {name: vars(digest) for name, digest in sorted((files or {}).items())}
+    document = {"schema": ABANDONED_SCHEMA, "reason": reason, "cause": cause, "files": kept}
+    write_whole(folder / ABANDONED_FILE, json.dumps(document, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, whatever happens."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(data)
+    _sync(partial)
+    partial.replace(path)
+    _sync(path.parent)
 
 
 def abandoned_cause(folder: Path) -> str | None:
     """The cause in an attempt's abandoned.json; None where none is shown."""
+    return _text(_document(folder / ABANDONED_FILE).get("cause"))
+
+
+def abandoned_reason(folder: Path) -> str | None:
+    """The reason in an attempt's abandoned.json; None where it has none."""
+    return _text(_document(folder / ABANDONED_FILE).get("reason"))
+
+
+def job_of(folder: Path) -> dict[str, Any]:
+    """The job that an attempt said it runs in, from its job.json; empty where none."""
+    return _document(folder / JOB_FILE)
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads((folder / ABANDONED_FILE).read_bytes())
-    except (OSError, ValueError):
-        return None
-    cause = document.get("cause") if isinstance(document, dict) else None
-    return cause if isinstance(cause, str) else None
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _sync(path: Path) -> None:

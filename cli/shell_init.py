@@ -21,6 +21,8 @@ SUBCOMMANDS: tuple[str, ...] = (
     "draw",
     "predict",
     "run",
+    "run-one",
+    "cancel",
     "verify",
     "audit",
     "status",

@@ -82,6 +82,9 @@ def runs_section(entry: dict[str, Any]) -> Iterator[str]:
         "",
         f"Missing: {', '.join(code(path) for path in missing)}." if missing else "No registered run is missing.",
     )
+    jobs = [f"- {code(run['path'])}: {markdown(run['job'])}." for run in entry["runs"] if run["job"]]
+    if jobs:
+        yield from ("", "Runs that were a scheduler's jobs, by their own records:", "", *jobs)
 
 
 def _run_row(entry: dict[str, Any], run: dict[str, Any]) -> list[str]:

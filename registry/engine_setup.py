@@ -4,7 +4,7 @@ freezes it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from registry.errors import DraftError
@@ -39,6 +39,14 @@ class EngineSetup:
     def frozen(self) -> dict[str, Any]:
         """A plain JSON value for a registration."""
         return {**asdict(self), "environment": dict(self.environment)}
+
+
+def given(setup: EngineSetup, devices: str | None) -> EngineSetup:
+    """The setup with these GPUs, as CUDA_VISIBLE_DEVICES names them; unchanged for None."""
+    if devices is None:
+        return setup
+    others = [(name, value) for name, value in setup.environment if name != "CUDA_VISIBLE_DEVICES"]
+    return replace(setup, environment=(*others, ("CUDA_VISIBLE_DEVICES", devices)))
 
 
 def setup_of(value: dict[str, Any], where: str) -> EngineSetup:

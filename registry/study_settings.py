@@ -7,6 +7,7 @@ from typing import Any
 
 from registry.engine_setup import EngineSetup, setup_of
 from registry.errors import DraftError
+from registry.executors import Executors, executors_of
 from registry.schema_check import check
 from registry.strict_yaml import Document, load
 
@@ -56,6 +57,7 @@ class StudySettings:
     server: ServedRepository | None = None
     timestamp_authorities: tuple[str, ...] = ()
     engines: dict[str, EngineSetup] = field(default_factory=dict)
+    executors: Executors = field(default_factory=Executors)
 
 
 def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
@@ -66,6 +68,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
     _check_sections(document, value)
     beacon = value.pop("beacon", {"chain": default_chain(value["witnesses"])})
     engines = value.pop("engines", {})
+    executors = executors_of(value.pop("executors", {}), document.where(("executors", "local")))
     github, server = value.pop("github", None), value.pop("server", None)
     return StudySettings(
         **{
@@ -77,6 +80,7 @@ def parse_settings(text: bytes, name: str = STUDY_FILE) -> StudySettings:
         github=GitHubRepository(**github) if github else None,
         server=ServedRepository(**server) if server else None,
         engines={name: setup_of(entry, document.where(("engines", name))) for name, entry in engines.items()},
+        executors=executors,
     )
 
 

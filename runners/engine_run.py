@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import signal
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from registry.design import Arm
 from registry.engine_setup import EngineSetup
 from registry.errors import EngineError
 from registry.plan import Plan
+from runners.asked_to_end import SIGNALS, AskedToEnd
 from runners.engine_life import RunningEngine, running
 from runners.engines.adapter import EngineOrder
 from runners.engines.errands import ERRAND_TIMEOUT_S, sample_of
@@ -103,7 +103,7 @@ async def _whole(run: EngineRun) -> EngineOutcome:
                 await asyncio.to_thread(engine.process.stop, BROKEN_GRACE_S)
             return outcome
     except asyncio.CancelledError:
-        raise EngineError("the run was interrupted before it began") from None
+        raise AskedToEnd("the run was interrupted before it began") from None
 
 
 def _on_terminate(stopped: asyncio.Event, begun: asyncio.Event) -> None:
@@ -115,7 +115,8 @@ def _on_terminate(stopped: asyncio.Event, begun: asyncio.Event) -> None:
             task.cancel()
         stopped.set()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate)
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, terminate)
 
 
 async def _drive(run: EngineRun, engine: RunningEngine, stopped: asyncio.Event) -> EngineOutcome:
@@ -171,7 +172,7 @@ def _calm_collector() -> None:
 
 async def _until_stopped(stopped: asyncio.Event) -> None:
     await stopped.wait()
-    raise EngineError("the run was interrupted")
+    raise AskedToEnd("the run was interrupted")
 
 
 async def _progress(path: Path, clock: RunClock, generator: LoadGenerator, gate: ClientGate, sender: Sender) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_sentinel
 from multiprocessing.process import BaseProcess
@@ -41,42 +42,59 @@ def _die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@dataclass(frozen=True)
+class Queue:
+    """How orders are run: so many at once, in workers that inherit the module
+    `preload` imported. `equip` gives an order the slot that it runs in, 0 to
+    `workers` - 1; no two orders hold one at a time.
+
+    Who leaves early (by an interrupt, say) ends the workers: with `grace_s` they
+    get SIGTERM, and so many seconds to end what they do before they are killed.
+    """
+
+    workers: int
+    preload: str = "runners.simulated.warm"
+    grace_s: float = 0.0
+    equip: Callable[[Any, int], Any] | None = None
+
+
 def run_all(
-    function: Callable[[Order], Result],
-    orders: list[Order],
-    workers: int | None = None,
-    preload: str = "runners.simulated.warm",
-    grace_s: float = 0.0,
+    function: Callable[[Order], Result], orders: Iterable[Order], queue: Queue | None = None
 ) -> Generator[tuple[Order, Result | Exception]]:
     """Run `function` on every order in worker processes, yielding as they end.
 
-    A failed order yields its exception; the others go on. Leaving early (an
-    interrupt, say) ends the workers: with `grace_s` they get SIGTERM, and
-    so many seconds to end what they do before they are killed. `preload` is a
-    module that every worker inherits imported, beside the function's own.
+    A failed order yields its exception; the others go on. An order is taken
+    from `orders` when a worker is free for it, and no sooner.
     """
-    count = max(1, min(workers or cores(), len(orders)))
+    queue = queue or Queue(cores())
     # A fork server imports once what every worker needs, and stays for the next batch.
     context = get_context("forkserver")
-    context.set_forkserver_preload([function.__module__, preload])
+    context.set_forkserver_preload([function.__module__, queue.preload])
+    count = max(1, min(queue.workers, len(orders))) if isinstance(orders, Sized) else queue.workers
     pool = ProcessPoolExecutor(count, context, _die_with_parent)
-    # A worker that has time to end must find nothing else to begin.
-    ready, rest = (orders[:count], orders[count:]) if grace_s else (orders, [])
-    waiting: dict[Future[Result], Order] = {_submit(pool, function, order): order for order in ready}
+    coming, free = iter(orders), list(range(count))
+    waiting: dict[Future[Result], tuple[Order, int]] = {}
+
+    def fill() -> None:
+        while free and (order := next(coming, None)) is not None:
+            slot = free.pop(0)
+            given = queue.equip(order, slot) if queue.equip else order
+            waiting[_submit(pool, function, given)] = order, slot
+
     try:
+        fill()
         while waiting:
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                order = waiting.pop(future)
-                if rest:
-                    following = rest.pop(0)
-                    waiting[_submit(pool, function, following)] = following
+                order, slot = waiting.pop(future)
+                free.append(slot)
+                fill()
                 error = future.exception()
                 if error is not None and not isinstance(error, Exception):
                     raise error
                 yield order, error if error is not None else future.result()
     except BaseException:
-        _end(list((pool._processes or {}).values()), waiting, grace_s)
+        _end(list((pool._processes or {}).values()), waiting, queue.grace_s)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -8,20 +8,21 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from artifacts.attempt import AttemptWriter, FileDigest
+from artifacts.attempt import JOB_FILE, AttemptWriter, FileDigest, abandon, write_whole
 from registry.beacon import BeaconValue
 from registry.canonical import canonical_bytes
 from registry.design import RunId
-from registry.engine_setup import EngineSetup
+from registry.engine_setup import EngineSetup, given
 from registry.errors import EngineError, RegistrationError
 from registry.model_folder import model_of, model_sha256
 from registry.plan import Plan, make_plan, plan_key
 from registry.registration import Registration, read_registration
 from registry.timestamps import now, timestamp
+from runners.asked_to_end import AskedToEnd, heard
 from runners.simulated.run import simulate
 
 SIMULATED = "simulated"
@@ -38,7 +39,8 @@ class AttemptOrder:
     """Everything that one attempt needs; it can cross to another process.
 
     An exploratory attempt is driven by its literal seed and marked for ever.
-    `root` is the study's, where a real engine's model may lie.
+    `root` is the study's, where a real engine's model may lie; `devices` are
+    the GPUs that its engine gets, as CUDA_VISIBLE_DEVICES names them.
     """
 
     registration: bytes
@@ -49,6 +51,17 @@ class AttemptOrder:
     batch: str
     exploratory: bool = False
     root: Path | None = None
+    devices: str | None = None
+
+
+class Job(Protocol):
+    """The scheduler's job that an attempt runs in."""
+
+    facts: dict[str, Any]
+    """What the attempt's records say of it."""
+
+    def why_ended(self) -> tuple[str, str | None]:
+        """Why the scheduler asks it to end, and the cause that this is."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +84,11 @@ def check_can_run(registration: Registration) -> None:
         )
 
 
-def execute(order: AttemptOrder) -> str:
+def execute(order: AttemptOrder, job: Job | None = None) -> str:
     """Run one attempt to its end; returns the SHA-256 of its run.json.
 
     What fails on the way leaves abandoned.json, and the tables so far where
-    there are any.
+    there are any; so does SIGTERM.
     """
     registration = read_registration(order.registration, str(order.folder))
     check_can_run(registration)
@@ -83,21 +96,27 @@ def execute(order: AttemptOrder) -> str:
     writer = AttemptWriter(order.folder)
     started = datetime.now(UTC)
     try:
-        made = _make(order, registration, plan)
-        files = writer.write_tables(made.tables)
-        if made.failure is None:
-            return writer.finish(_record(order, registration, plan, started, made), files)
+        with heard():
+            if job:
+                write_whole(order.folder / JOB_FILE, canonical_bytes(job.facts))
+            made = _make(order, registration, plan)
+            files = writer.write_tables(made.tables)
+            if made.failure is None:
+                return writer.finish(_record(order, registration, plan, started, made, job), files)
     except Exception as error:
-        _abandon(writer, error, {})
+        _abandon(order.folder, error, {}, job)
         raise
-    _abandon(writer, made.failure, files)
+    _abandon(order.folder, made.failure, files, job)
     raise made.failure
 
 
-def _abandon(writer: AttemptWriter, error: Exception, files: dict[str, FileDigest]) -> None:
+def _abandon(folder: Path, error: Exception, files: dict[str, FileDigest], job: Job | None) -> None:
+    reason, cause = str(error), getattr(error, "cause", None)
+    if job and isinstance(error, AskedToEnd):
+        reason, cause = job.why_ended()
     # A full disk takes not even this; the pushed result record says it then.
     with suppress(OSError):
-        writer.abandon(str(error), getattr(error, "cause", None), files)
+        abandon(folder, reason, cause, files)
 
 
 def _make(order: AttemptOrder, registration: Registration, plan: Plan) -> _Made:
@@ -109,7 +128,8 @@ def _make(order: AttemptOrder, registration: Registration, plan: Plan) -> _Made:
 
     stream = f"{registration.digest}/{order.run.path}/attempt-{order.attempt}"
     model = _model(order, registration.engine)
-    outcome = run_on_engine(EngineRun(plan, arm, cell, registration.engine, model, stream, order.folder))
+    setup = given(registration.engine, order.devices)
+    outcome = run_on_engine(EngineRun(plan, arm, cell, setup, model, stream, order.folder))
     return _Made(outcome.tables, outcome.engine, outcome.zero_unix_s, outcome.failure)
 
 
@@ -142,7 +162,7 @@ def plan_digest(plan: Plan) -> str:
 
 
 def _record(
-    order: AttemptOrder, registration: Registration, plan: Plan, started: datetime, made: _Made
+    order: AttemptOrder, registration: Registration, plan: Plan, started: datetime, made: _Made, job: Job | None
 ) -> dict[str, Any]:
     run = order.run
     return {
@@ -160,6 +180,7 @@ def _record(
         "cell": registration.cell.name,
         "pool_tokens": registration.cell_of(run).pool_tokens,
         "engine": made.engine,
+        **({"job": job.facts} if job else {}),
         "started_at": timestamp(started),
         "wall_clock_at_zero_unix_s": made.zero_unix_s,
         "ended_at": now(),

@@ -98,6 +98,15 @@ def machine_words(engine: dict[str, Any]) -> str:
     return "; ".join(named) or processor
 
 
+def job_words(job: object) -> str | None:
+    """The scheduler's job in a line, as run.json has it; None where it has none."""
+    if not isinstance(job, dict):
+        return None
+    said = {key: str(job.get(key))[:100] for key in ("scheduler", "job", "node", "submitted_at", "started_at")}
+    times = f"submitted {said['submitted_at']}, started {said['started_at']}"
+    return f"{said['scheduler']} job {said['job']} on {said['node']}, {times}"
+
+
 def _sample(engine: dict[str, Any], key: str) -> dict[str, Any]:
     """The whole numbers and flags of a sample in run.json, whatever it holds."""
     value = engine.get(key)

@@ -159,6 +159,7 @@ def _run_json(run: RunReport) -> dict[str, Any]:
         "attempt": run.attempt,
         "simulated": run.simulated,
         "machine": run.machine,
+        "job": run.job,
         "engine": run.engine,
         "run_sha256": run.run_sha256,
         "started_at": run.started_at,

@@ -21,7 +21,14 @@ from registry.timestamps import parse_timestamp
 from verifier.arm_checks import ARM_CHECKS
 from verifier.attempts import check_decides, deciding
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
-from verifier.engine_checks import NOT_EXECUTED_AGAIN, check_counters, check_engine, check_kind, machine_words
+from verifier.engine_checks import (
+    NOT_EXECUTED_AGAIN,
+    check_counters,
+    check_engine,
+    check_kind,
+    job_words,
+    machine_words,
+)
 from verifier.gate_checks import GATE_CHECKS
 from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
@@ -44,6 +51,7 @@ class RunReport:
     attempt: int | None = None
     simulated: bool | None = None
     machine: str | None = None
+    job: str | None = None
     engine: str | None = None
     run_sha256: str | None = None
     started_at: str | None = None
@@ -158,6 +166,7 @@ def _describe(report: RunReport, record: RunRecord) -> None:
     report.simulated = engine["simulated"] is True
     report.engine = " ".join(str(engine[key]) for key in ("name", "version") if isinstance(engine.get(key), str))[:100]
     report.machine = None if report.simulated else machine_words(engine)
+    report.job = job_words(record.fields.get("job"))
     started_at = record.fields.get("started_at")
     report.started_at = started_at if parse_timestamp(started_at) else None
 

@@ -44,18 +44,20 @@ def verify(
     raise typer.Exit(report.exit_code)
 
 
-def status(identity: Optional = None) -> None:
+def status(identity: Optional = None, as_json: AsJson = False) -> None:
     """List registrations and where their runs stand.
+
+    missing, submitted, waiting, running, finished, failed or lost: by the runs'
+    own records, and by what Slurm says of those that have none yet.
 
     Example: trapkit status e2
     """
-    from cli.render.status import status_text
+    from cli.render.status import status_json, status_text
+    from cli.workflows.overview import overview
     from registry.study import open_study
-    from registry.witness.policy_file import load_policy
-    from verifier.evidence import gather
 
-    study = open_study(Path())
-    print(status_text(gather(study.root, load_policy(study=study.root)), study.runs, identity))
+    found = overview(open_study(Path()), identity)
+    print(status_json(found) if as_json else status_text(found))
 
 
 def ledger(runs: Runs = None, policy: PolicyFile = None) -> None:

@@ -110,21 +110,27 @@ def run(
     exploratory: Annotated[
         bool, typer.Option("--exploratory", help="Run a rule file unregistered; marked so for ever.")
     ] = False,
+    executor: Annotated[
+        str, typer.Option(help="local: this machine's queue; slurm: a job a run, see executors in study.yaml.")
+    ] = "local",
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Submit jobs and leave them; status shows them.")] = False,
 ) -> None:
     """Run what is missing: arm x rate x seed.
 
-    It must be tagged, pushed and drawn (a draw is made if it is due).
+    It must be tagged, pushed and drawn (a draw is made if it is due). Runs
+    whose jobs are open are not missing: with --executor slurm they are waited
+    for, and Ctrl-C leaves them be.
 
     Example: trapkit run e2 --seed 0
     """
     from cli.render.progress import Console
     from cli.workflows.registered import latest
-    from cli.workflows.run import Selection, run_registration
+    from cli.workflows.run import How, Selection, run_registration
     from registry.study import open_repository, open_study
     from registry.witness.policy_file import load_policy
 
     study = open_study(Path())
-    selection = Selection(seed, arm, rate)
+    selection, how = Selection(seed, arm, rate), How(executor_named(executor), not no_wait)
     with Console() as console:
         if exploratory:
             from cli.workflows.explore import explore
@@ -134,13 +140,27 @@ def run(
             return
         repository = open_repository(study)
         policy = load_policy(study=study.root)
-        outcome = run_registration(study, repository, latest(repository, identity), policy, console, selection)
-    print(f"{outcome.ran} runs made now ({outcome.kind}), {outcome.complete} of {outcome.asked} complete")
+        outcome = run_registration(study, repository, latest(repository, identity), policy, console, selection, how)
+    made = "submitted" if outcome.open else "made"
+    print(f"{outcome.ran} runs {made} now ({outcome.kind}), {outcome.complete} of {outcome.asked} complete")
     for failure in outcome.failures:
         print(f"  failed: {failure}")
-    print(f"next: trapkit verify {identity}")
+    if outcome.open:
+        print(f"next: trapkit status {identity}, then trapkit run {identity} --executor slurm")
+    else:
+        print(f"next: trapkit verify {identity}")
     if outcome.failures:
         raise typer.Exit(1)
+
+
+def executor_named(name: str) -> str:
+    """The executor of this name; StudyError where there is none."""
+    from registry.errors import StudyError
+    from registry.executors import EXECUTORS
+
+    if name not in EXECUTORS:
+        raise StudyError("no such executor", value=name, remedy=" or ".join(EXECUTORS))
+    return name
 
 
 def add_to(app: typer.Typer) -> None:

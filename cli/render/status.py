@@ -1,57 +1,70 @@
-"""Where every registered run stands, as text; nothing is verified."""
+"""Where every registered run stands, as text and JSON."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from cli.render.table import table
-from registry.errors import RegistrationError
+from cli.workflows.overview import Stands
+from cli.workflows.standing import FINISHED, Standing
 from registry.plain_text import plain
-from verifier.attempts import deciding
-from verifier.evidence import StudyEvidence, TagEvidence
-from verifier.run_report import state_without_result
+
+_LOG_LINES = 5
+_HEAD = ["run", "state", "attempt", "job", "node", "about"]
 
 
-def status_text(evidence: StudyEvidence, runs: Path, identity: str | None) -> str:
-    """Registrations with the states of their runs; missing ones by name."""
-    known = sorted({tag.id for tag in evidence.tags})
-    if identity is not None and identity not in known:
-        raise RegistrationError(
-            "not registered", value=identity, remedy=f"registered here: {', '.join(known) or 'none yet'}"
-        )
-    tags = [tag for tag in evidence.tags if identity in (None, tag.id)]
-    if not tags:
-        return "nothing is registered yet: trapkit register rules/e2.yaml"
-    return "\n\n".join(_tag_text(evidence, tag, runs) for tag in tags)
+def status_text(found: Sequence[Stands]) -> str:
+    """Registrations with the states of their runs; unfinished ones by name,
+    and the last log lines of those that failed.
+    """
+    return "\n\n".join(map(_text, found)) or "nothing is registered yet: trapkit register rules/e2.yaml"
 
 
-def _tag_text(evidence: StudyEvidence, tag: TagEvidence, runs: Path) -> str:
-    if tag.registration is None:
-        return f"{tag.name}: {plain(tag.problem or 'unreadable')}"
-    registration = tag.registration
-    pushed = f"pushed {tag.push.time}" if tag.push else "not seen pushed by a witness"
-    if registration.plan_source:
-        drawn = f"plans of {registration.plan_source.tag}"
-    elif not registration.waits_for_beacon:
-        drawn = "literal seeds"
-    else:
-        drawn = "drawn" if tag.draw.value else "not drawn"
-    records = evidence.log.of(tag.id, tag.version)
-    states = {}
-    for run in registration.draft.design.run_ids():
-        own = [r for r in records if r.run == run]
-        chosen = deciding(own)
-        state = "complete" if chosen else state_without_result(own, runs, registration, run)
-        states[run] = (state, chosen.attempt if chosen else len({r.attempt for r in own}))
-    counts = Counter(state for state, _ in states.values())
+def _text(stands: Stands) -> str:
+    if stands.problem:
+        return f"{stands.name}: {stands.problem}"
+    pushed = f"pushed {stands.pushed_at}" if stands.pushed_at else "not seen pushed by a witness"
+    counts = Counter(run.state for run in stands.runs)
     lines = [
-        f"{tag.name}  {plain(registration.draft.title)}",
-        f"  {pushed}; {drawn}; " + ", ".join(f"{n} {state}" for state, n in sorted(counts.items())),
+        f"{stands.name}  {stands.title}",
+        f"  {pushed}; {stands.drawn}; " + ", ".join(f"{n} {state}" for state, n in sorted(counts.items())),
     ]
-    open_runs = [["run", "state", "attempts"]]
-    open_runs += [[run.path, state, str(n)] for run, (state, n) in states.items() if state != "complete"]
-    if len(open_runs) > 1:
-        lines.append(table(open_runs))
-        lines.append(f"  next: trapkit run {tag.id}")
+    rows = [_row(run) for run in stands.runs if run.state != FINISHED or run.words]
+    if rows:
+        lines.append(table([_HEAD, *rows]))
+        lines += [f"  {run.run.path}: {line}" for run in stands.runs for line in run.tail.splitlines()[-_LOG_LINES:]]
+        on_slurm = " --executor slurm" if any(run.job_id for run in stands.runs) else ""
+        lines.append(f"  next: trapkit run {stands.id}{on_slurm}")
     return "\n".join(lines)
+
+
+def _row(run: Standing) -> list[str]:
+    node = (run.job.node if run.job else None) or "-"
+    attempt = "-" if run.attempt is None else str(run.attempt)
+    return [run.run.path, run.state, attempt, run.job_id or "-", node, plain(run.words, 200) or "-"]
+
+
+def status_json(found: Sequence[Stands]) -> str:
+    """The same as JSON: a list of registrations, each with its runs."""
+    return json.dumps([_json(stands) for stands in found], indent=1, sort_keys=True)
+
+
+def _json(stands: Stands) -> dict[str, Any]:
+    value = {key: getattr(stands, key) for key in ("name", "id", "title", "pushed_at", "drawn", "problem")}
+    return {**value, "runs": [_run(run) for run in stands.runs]}
+
+
+def _run(run: Standing) -> dict[str, Any]:
+    return {
+        **asdict(run.run),
+        "state": run.state,
+        "about": run.words,
+        "attempt": run.attempt,
+        "job": run.job_id,
+        "scheduler": asdict(run.job) if run.job else None,
+        "log": run.tail.splitlines(),
+    }

@@ -58,6 +58,9 @@ def proof_text(proof: Proof) -> str:
         lines.append("  SIMULATED: these runs are a simulator's, not a GPU's")
     for engine, machine in sorted({(str(run.engine), run.machine) for run in proof.runs if run.machine}):
         lines.append(f"  REAL ENGINE: {plain(engine)} on {plain(machine)}; consistent records, not proof that it ran")
+    jobs = [run.job for run in proof.runs if run.job]
+    if jobs:
+        lines.append(f"  {len(jobs)} runs were jobs, by their own records; the first: {plain(jobs[0], 300)}")
     if any(run.readings for run in proof.runs):
         lines.append(_runs_table(proof))
     lines += _score_lines(proof)

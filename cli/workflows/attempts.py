@@ -6,9 +6,16 @@ from collections import defaultdict
 
 import git
 
-from artifacts.attempt import RUN_FILE, abandoned_cause, attempt_folder, attempt_numbers, is_complete, sha256_file
-from cli.workflows.reporter import Reporter
-from registry.attempt_log import BRANCH, AttemptRecord, append, decode
+from artifacts.attempt import (
+    RUN_FILE,
+    abandoned_cause,
+    abandoned_reason,
+    attempt_folder,
+    attempt_numbers,
+    is_complete,
+    sha256_file,
+)
+from registry.attempt_log import BRANCH, AttemptRecord, decode
 from registry.design import RunId
 from registry.registration import Registration
 from registry.study import Study
@@ -31,30 +38,21 @@ def records_of(repository: git.Repo, study: Study, registration: Registration) -
     return found
 
 
-def settle_earlier(
-    study: Study,
-    repository: git.Repo,
-    registration: Registration,
-    records: dict[RunId, list[AttemptRecord]],
-    reporter: Reporter,
-) -> None:
-    """Push results of attempts that an earlier, killed `run` left without."""
-    late = []
-    for run, known in records.items():
-        settled = {record.attempt for record in known if record.event != "start"}
-        for start in (record for record in known if record.event == "start"):
-            if start.attempt not in settled:
-                reason = "found by a later run"
-                late.append(result_record(study, registration, run, start.attempt, start.batch, reason, late=True))
-    if late:
-        append(repository, study.settings.remote, "result", late)
-        reporter.say(f"pushed the results of {len(late)} attempts that an earlier run left open")
-
-
 def result_record(
-    study: Study, registration: Registration, run: RunId, attempt: int, batch: str, reason: str, *, late: bool = False
+    study: Study,
+    registration: Registration,
+    run: RunId,
+    attempt: int,
+    batch: str,
+    reason: str,
+    *,
+    late: bool = False,
+    cause: str | None = None,
 ) -> AttemptRecord:
-    """What became of one attempt, judged by its own folder."""
+    """What became of one attempt, judged by its own folder.
+
+    `reason` and `cause` are what others say of one whose folder says nothing.
+    """
     folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
     complete = is_complete(folder)
     return attempt_record(
@@ -65,8 +63,8 @@ def result_record(
         "complete" if complete else "abandoned",
         run_sha256=sha256_file(folder / RUN_FILE) if complete else None,
         late=late,
-        reason=None if complete else reason,
-        cause=None if complete else abandoned_cause(folder),
+        reason=None if complete else abandoned_reason(folder) or reason,
+        cause=None if complete else abandoned_cause(folder) or cause,
     )
 
 
@@ -77,6 +75,7 @@ def attempt_record(
     batch: str,
     event: str,
     *,
+    last_attempt: int | None = None,
     run_sha256: str | None = None,
     late: bool = False,
     reason: str | None = None,
@@ -92,7 +91,7 @@ def attempt_record(
         run.rate,
         run.seed,
         attempt,
-        attempt,
+        last_attempt or attempt,
         batch,
         now(),
         run_sha256,
@@ -103,6 +102,10 @@ def attempt_record(
 
 
 def next_attempt(study: Study, registration: Registration, run: RunId, records: list[AttemptRecord]) -> int:
-    """The next free attempt number, by the log and by the disk."""
+    """The next free attempt number, by the log and by the disk.
+
+    Of the numbers that a start reserves the first is used up with it; the
+    others are only where a folder or a result shows it.
+    """
     on_disk = attempt_numbers(study.runs / registration.folder / run.path)
-    return 1 + max([*on_disk, *(record.last_attempt for record in records)], default=0)
+    return 1 + max([*on_disk, *(record.attempt for record in records)], default=0)

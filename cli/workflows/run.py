@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,16 +15,19 @@ from typing import Any
 import git
 
 from artifacts.attempt import RUN_FILE, is_complete
-from cli.workflows.attempts import records_of, settle_earlier
+from cli.workflows.attempts import records_of
 from cli.workflows.beacons import drawn_value
 from cli.workflows.predict import is_predicted, predict
 from cli.workflows.receipts import Pushed, archive_receipts
 from cli.workflows.registered import Registered, check_pushed
 from cli.workflows.reporter import Reporter
-from cli.workflows.run_batch import check_engines_gone, engine_kind, run_batch
+from cli.workflows.run_batch import LocalRuns, check_engines_gone, engine_kind
+from cli.workflows.run_jobs import Records, follow, report, submit
+from cli.workflows.standings import LOCK_FILE, standings
 from registry.attempt_log import BRANCH, remote_tip
 from registry.design import RunId
 from registry.errors import RegistrationError, StudyError
+from registry.executors import LOCAL, SLURM
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
@@ -61,9 +65,20 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class How:
+    """Where the runs are made: `executor` is one of `registry.executors.EXECUTORS`.
+    Jobs are followed to their ends unless `wait` is False.
+    """
+
+    executor: str = LOCAL
+    wait: bool = True
+
+
+@dataclass(frozen=True)
 class RunOutcome:
-    """How many runs were asked for, run now, and complete; `failures` says
-    which attempts failed and why, `kind` what kind of engine made them.
+    """How many runs were asked for, begun now, complete, and still open as
+    jobs; `failures` says which attempts failed and why, `kind` what kind of
+    engine made them.
     """
 
     asked: int
@@ -71,6 +86,7 @@ class RunOutcome:
     complete: int
     failures: tuple[str, ...] = ()
     kind: str = "simulated"
+    open: int = 0
 
 
 def run_registration(
@@ -80,34 +96,61 @@ def run_registration(
     policy: Policy,
     reporter: Reporter,
     selection: Selection | None = None,
+    how: How | None = None,
 ) -> RunOutcome:
-    """Run what is missing of a registration that is tagged, pushed and drawn."""
-    registration = registered.registration
+    """Run what is missing of a registration that is tagged, pushed and drawn.
+
+    A run whose job is still open is not missing.
+    """
+    registration, how = registered.registration, how or How()
     runs = (selection or Selection()).of(registration)
     check_can_run(registration)
     check_pushed(repository, study, registered)
-    with _only_one(study), _terminate_interrupts():
+    with only_one(study), _terminate_interrupts():
         waits = registration.waits_for_beacon
         beacon = drawn_value(study, repository, registration, policy, reporter) if waits else None
-        records = records_of(repository, study, registration)
-        settle_earlier(study, repository, registration, records, reporter)
-        records = records_of(repository, study, registration)
+        records, jobs = _settled(study, repository, registration, reporter)
         if computed(registration) and not any(records.values()) and not is_predicted(repository, registration):
             predict(study, repository, registered, policy, reporter)
-        missing = [run for run in runs if not any(r.event == "complete" for r in records[run])]
+        missing = [run for run in runs if run not in jobs and not _is_complete(records, run)]
         failures: tuple[str, ...] = ()
-        if registration.engine:
-            check_engines_gone(study)
-        # A real engine's attempts are announced one by one: an interrupt costs the one that it meets.
-        batches = [[run] for run in missing] if registration.engine else [missing] if missing else []
-        for done, batch in enumerate(batches):
-            failures += run_batch(study, repository, registered, beacon, batch, records, reporter, done, len(missing))
-        if missing:
+        if missing and how.executor == SLURM:
+            submit(study, repository, registered, beacon, missing, records, reporter)
+        elif missing:
+            if registration.engine:
+                check_engines_gone(study)
+            failures = LocalRuns(study, repository, registered, beacon, records).make(missing, reporter)
+        followed = [run for run in runs if run in jobs or run in missing] if how.executor == SLURM else []
+        if how.wait:
+            failures += follow(study, repository, registration, followed, reporter)
+        if missing or (followed and how.wait):
             _publish_runs(study, repository, registration)
         _archive_attempts(study, repository, registration, policy, reporter)
         records = records_of(repository, study, registration)
-        complete = sum(any(r.event == "complete" for r in records[run]) for run in runs)
-    return RunOutcome(len(runs), len(missing), complete, failures, engine_kind(registration))
+        complete = sum(_is_complete(records, run) for run in runs)
+    left = 0 if how.wait else len(followed)
+    return RunOutcome(len(runs), len(missing), complete, failures, engine_kind(registration), left)
+
+
+def _settled(
+    study: Study, repository: git.Repo, registration: Registration, reporter: Reporter
+) -> tuple[Records, frozenset[RunId]]:
+    """The records once what earlier runs left open is reported, and the runs
+    whose jobs may still end by themselves.
+    """
+    records = records_of(repository, study, registration)
+    # This very run holds the lock: what no job was announced for belongs to one that is gone.
+    found = standings(study, registration, records, tuple(records), here=False)
+    over = [standing for standing in found if not standing.open]
+    late = report(study, repository, registration, records, over, late=True)
+    if late:
+        reporter.say(f"pushed the results of {late} attempts that an earlier run left open")
+        records = records_of(repository, study, registration)
+    return records, frozenset(standing.run for standing in found if standing.open)
+
+
+def _is_complete(records: Records, run: RunId) -> bool:
+    return any(record.event == "complete" for record in records[run])
 
 
 def _archive_attempts(
@@ -138,15 +181,20 @@ def _interrupt(*_: object) -> None:
 
 
 @contextmanager
-def _only_one(study: Study) -> Iterator[None]:
-    """Two `run`s in one study would take each other's attempts for dead."""
-    with (study.root / ".git" / "trap-run.lock").open("w") as lock:
+def only_one(study: Study) -> Iterator[None]:
+    """Two `run`s in one study would take each other's attempts for dead. The
+    lock's file holds the process that has it.
+    """
+    with (study.root / ".git" / LOCK_FILE).open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StudyError(
                 "another trap run is under way in this study", where=str(study.root), remedy="wait for it, then repeat"
             ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
         yield
 
 

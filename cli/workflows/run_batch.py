@@ -1,12 +1,17 @@
-"""One batch of attempts: announced, executed, reported."""
+"""Attempts on this machine: announced, executed, reported.
+
+Simulated attempts are announced all at once, and reported so. A real engine's
+are announced when a place in the queue is free for them, and reported when they
+end: an interrupt costs those that it meets, no others.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import git
 
@@ -22,7 +27,7 @@ from registry.errors import EngineError
 from registry.registration import Registration
 from registry.study import Study
 from runners.engines.process import wait_until_gone
-from runners.local_queue import run_all
+from runners.local_queue import Queue, cores, run_all
 from runners.run_one import AttemptOrder, execute
 
 INTERRUPT_GRACE_S = 10.0
@@ -50,59 +55,99 @@ def check_engines_gone(study: Study) -> None:
         )
 
 
-def run_batch(
-    study: Study,
-    repository: git.Repo,
-    registered: Registered,
-    beacon: BeaconValue | None,
-    missing: list[RunId],
-    records: dict[RunId, list[AttemptRecord]],
-    reporter: Reporter,
-    done: int,
-    total: int,
-) -> tuple[str, ...]:
-    """Announce, execute and report one batch; an interrupt still reports.
+class LocalRuns:
+    """The missing runs of a registration on this machine's own queue."""
 
-    `done` of the `total` runs were made in batches before.
-    """
-    registration, batch = registered.registration, secrets.token_hex(4)
-    orders = []
-    for run in missing:
-        attempt = next_attempt(study, registration, run, records[run])
-        folder = attempt_folder(study.runs, registration.folder, run.path, attempt)
-        orders.append(AttemptOrder(registered.data, run, attempt, folder, beacon, batch, root=study.root))
-    starts = [attempt_record(registration, order.run, order.attempt, batch, "start") for order in orders]
-    append(repository, study.settings.remote, "start", starts)
-    failures: dict[RunId, str] = {}
-    real = registration.engine is not None
-    how: dict[str, Any] = {"workers": 1, "preload": ENGINE_RUNS, "grace_s": INTERRUPT_GRACE_S} if real else {}
-    try:
-        shown = progress_shown(_under_way(registration, orders), reporter)
-        with shown, closing(run_all(execute, orders, **how)) as ended:
-            for order, result in ended:
-                if isinstance(result, Exception):
-                    failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
-                done += 1
-                reporter.step(f"running {registration.tag} ({engine_kind(registration)})", done, total)
-    finally:
-        if real:
-            _wait_for_engines([order.folder for order in orders])
+    def __init__(
+        self,
+        study: Study,
+        repository: git.Repo,
+        registered: Registered,
+        beacon: BeaconValue | None,
+        records: dict[RunId, list[AttemptRecord]],
+    ) -> None:
+        self._study = study
+        self._repository = repository
+        self._registered = registered
+        self._beacon = beacon
+        self._records = records
+        self._real = registered.registration.engine is not None
+        self._batch = secrets.token_hex(4)
+        self._open: list[AttemptOrder] = []
+        self._failures: dict[RunId, str] = {}
+
+    def make(self, missing: list[RunId], reporter: Reporter) -> tuple[str, ...]:
+        """Make them all; why attempts failed. An interrupt still reports."""
+        registration = self._registered.registration
+        groups = [[run] for run in missing] if self._real else [missing]
+        title = f"running {registration.tag} ({engine_kind(registration)})"
+        try:
+            with (
+                progress_shown(self._under_way, reporter),
+                closing(run_all(execute, self._announced(groups), self._queue(len(missing)))) as ended,
+            ):
+                for done, (order, result) in enumerate(ended, 1):
+                    if isinstance(result, Exception):
+                        self._failures[order.run] = f"{order.run.path} attempt {order.attempt}: {result}"
+                    if self._real:
+                        self._report([order])
+                    reporter.step(title, done, len(missing))
+        finally:
+            if self._real:
+                _wait_for_engines([order.folder for order in self._open])
+            self._report(self._open)
+        return tuple(self._failures.values())
+
+    def _queue(self, most: int) -> Queue:
+        local = self._study.settings.executors.local
+        slots = min(local.slots(cores(), real=self._real), most)
+        if not self._real:
+            return Queue(slots)
+
+        def equip(order: AttemptOrder, slot: int) -> AttemptOrder:
+            return replace(order, devices=local.devices(slot))
+
+        return Queue(slots, ENGINE_RUNS, INTERRUPT_GRACE_S, equip)
+
+    def _announced(self, groups: list[list[RunId]]) -> Iterator[AttemptOrder]:
+        """The orders of each group, once their start records are pushed."""
+        registration = self._registered.registration
+        for group in groups:
+            orders = [self._order(run) for run in group]
+            starts = [attempt_record(registration, o.run, o.attempt, self._batch, "start") for o in orders]
+            append(self._repository, self._study.settings.remote, "start", starts)
+            self._open += orders
+            yield from orders
+
+    def _order(self, run: RunId) -> AttemptOrder:
+        registration = self._registered.registration
+        attempt = next_attempt(self._study, registration, run, self._records[run])
+        folder = attempt_folder(self._study.runs, registration.folder, run.path, attempt)
+        data, root = self._registered.data, self._study.root
+        return AttemptOrder(data, run, attempt, folder, self._beacon, self._batch, root=root)
+
+    def _report(self, orders: list[AttemptOrder]) -> None:
+        """Push what became of these attempts."""
+        if not orders:
+            return
+        registration = self._registered.registration
         results = [
-            result_record(study, registration, order.run, order.attempt, batch, failures.get(order.run, "interrupted"))
-            for order in orders
+            result_record(
+                self._study, registration, o.run, o.attempt, self._batch, self._failures.get(o.run, "interrupted")
+            )
+            for o in orders
         ]
-        append(repository, study.settings.remote, "result", results)
-    return tuple(failures.values())
+        append(self._repository, self._study.settings.remote, "result", results)
+        self._open = [order for order in self._open if order not in orders]
 
-
-def _under_way(registration: Registration, orders: list[AttemptOrder]) -> dict[str, tuple[Path, float]]:
-    """What to look at while a real engine runs; simulated runs are over before."""
-    design = registration.draft.design
-    return {
-        f"{order.run.path} attempt {order.attempt}": (order.folder, design.horizon_of(design.arm(order.run.arm)))
-        for order in orders
-        if registration.engine
-    }
+    def _under_way(self) -> dict[str, tuple[Path, float]]:
+        """What to look at while a real engine runs; simulated runs are over before."""
+        design = self._registered.registration.draft.design
+        return {
+            f"{order.run.path} attempt {order.attempt}": (order.folder, design.horizon_of(design.arm(order.run.arm)))
+            for order in tuple(self._open)
+            if self._real
+        }
 
 
 def _wait_for_engines(attempts: Iterable[Path]) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,16 +16,16 @@ _TAIL_BYTES = 400
 
 
 @contextmanager
-def progress_shown(folders: dict[str, tuple[Path, float]], reporter: Reporter) -> Iterator[None]:
-    """Report the seconds of each run under way; `folders` maps a run's title to
-    its attempt's folder and its horizon (seconds).
+def progress_shown(under_way: Callable[[], dict[str, tuple[Path, float]]], reporter: Reporter) -> Iterator[None]:
+    """Report the seconds of each run under way; `under_way` gives a run's
+    attempt folder and its horizon (seconds) by its title.
     """
     ended = threading.Event()
 
     def look() -> None:
         shown: dict[str, int] = {}
         while not ended.wait(_LOOK_S):
-            for title, (folder, horizon_s) in folders.items():
+            for title, (folder, horizon_s) in under_way().items():
                 now = min(seconds_of(folder / PROGRESS_FILE), int(horizon_s))
                 for second in range(shown.get(title, 0) + 1, now + 1):
                     reporter.step(f"{title}, seconds", second, int(horizon_s))

@@ -84,14 +84,15 @@ class LoadGenerator:
         a turn that fails is a row. `records` holds the rows either way.
         """
         self._broken = asyncio.get_running_loop().create_future()
-        for work in (self._arrivals(), self._gate.adapt(), *guards):
+        watching = {self._keep(guard) for guard in guards}
+        for work in (self._arrivals(), self._gate.adapt()):
             self._keep(work)
         end: asyncio.Future[Any] = asyncio.ensure_future(self._clock.until(self._drive.horizon_s))
         try:
             await asyncio.wait({end, self._broken}, return_when=asyncio.FIRST_COMPLETED)
             self._gate.settle(min(self._clock.now_s(), self._drive.horizon_s))
             if not self._broken.done():
-                await self._hear_out()
+                await self._hear_out(watching)
         finally:
             end.cancel()
             for task in self._tasks:
@@ -101,17 +102,19 @@ class LoadGenerator:
         if self._broken.done():
             self._broken.result()
 
-    async def _hear_out(self) -> None:
+    async def _hear_out(self, watching: set[asyncio.Task[None]]) -> None:
         """Let answers that have begun end: only then does an engine say how
-        many tokens were cached. They stay open at the horizon all the same.
+        many tokens were cached. They stay open at the horizon all the same,
+        and guards watch on.
         """
         answering = {
             task for task, turn in self._current.items() if turn.first_token_s is not None and turn.done_s is None
         }
-        for task in self._tasks - answering:
+        for task in self._tasks - answering - watching:
             task.cancel()
-        if answering:
-            await asyncio.wait(answering, timeout=HEAR_OUT_S)
+        if answering and self._broken:
+            ended = asyncio.gather(*answering, return_exceptions=True)
+            await asyncio.wait({ended, self._broken}, timeout=HEAR_OUT_S, return_when=asyncio.FIRST_COMPLETED)
 
     def _close(self) -> None:
         """Rows of what had no time to start; what came too late is open."""
@@ -126,11 +129,12 @@ class LoadGenerator:
                 self._refused(turn, row)
         self.records.truncate(self._drive.horizon_s)
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something until it ends or the run does."""
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something to its end or the run's."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from runners.local_queue import run_all
+from runners.local_queue import Queue, run_all
 
 
 def work(folder: Path) -> str:
@@ -29,7 +30,7 @@ def left_early(folder: Path, name: str, grace_s: float) -> Path:
     orders = [folder / "quick", folder / name, folder / "next"]
     for order in orders:
         order.mkdir()
-    with closing(run_all(work, orders, 1, "tests.runners.test_local_queue", grace_s)) as ended:
+    with closing(run_all(work, orders, Queue(1, "tests.runners.test_local_queue", grace_s))) as ended:
         assert next(ended) == (orders[0], "quick")
         until = time.monotonic() + 20
         while not (orders[1] / "begun").exists():
@@ -48,10 +49,36 @@ def test_a_worker_without_grace_or_past_it_is_killed(tmp_path: Path, name: str, 
     assert not (left_early(tmp_path, name, grace_s) / "kept").exists()
 
 
+def slot_of(order: tuple[Path, int]) -> int:
+    """The slot that the order was given, while nobody else holds it."""
+    folder, slot = order
+    mine = folder / str(slot)
+    mine.mkdir()
+    time.sleep(0.02)
+    mine.rmdir()
+    return slot
+
+
+def test_no_two_orders_hold_a_slot_at_a_time_and_none_is_taken_early(tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def orders() -> Iterator[Path]:
+        for number in range(12):
+            taken.append(number)
+            yield tmp_path
+
+    queue = Queue(2, "tests.runners.test_local_queue", equip=lambda folder, slot: (folder, slot))
+    slots = []
+    for ended, (_, slot) in enumerate(run_all(slot_of, orders(), queue), 1):
+        assert len(taken) <= ended + 2, "an order was taken with no worker free for it"
+        slots.append(slot)
+    assert len(slots) == 12 and set(slots) == {0, 1}
+
+
 @pytest.mark.parametrize("grace_s", [0.0, 5.0])
 def test_every_order_is_worked_off(tmp_path: Path, grace_s: float) -> None:
     orders = [tmp_path / str(number) / "quick" for number in range(5)]
     for order in orders:
         order.mkdir(parents=True)
-    found = dict(run_all(work, orders, 2, "tests.runners.test_local_queue", grace_s))
+    found = dict(run_all(work, orders, Queue(2, "tests.runners.test_local_queue", grace_s)))
     assert found == dict.fromkeys(orders, "quick")
