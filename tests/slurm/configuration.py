@@ -19,6 +19,8 @@ JOBS_A_PORT = 1000
 share the machine's control groups, which are named by job id."""
 
 REQUEUE_WAIT_S = 5
+KILL_WAIT_S = 20
+"""Between SIGTERM and SIGKILL: an engine may take some seconds to end."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ AccountingStorageType={accounts}
 {_account_lines(ports) if accounting else ""}
 JobCompType=jobcomp/none
 MinJobAge={min_job_age_s}
-KillWait=2
+KillWait={KILL_WAIT_S}
 ReturnToService=2
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 PreemptType=preempt/partition_prio
