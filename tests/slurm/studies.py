@@ -98,9 +98,9 @@ class SlurmStudy:
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
-                    if f"/{of}.v1/" in process.cwd() or not of:
-                        found.append(" ".join(process.cmdline()))
+                own = process.environ().get(MARK) == self.mark and (not of or f"/{of}.v1/" in process.cwd())
+                if own and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(" ".join(process.cmdline()))
         return found
 
     def pushed(self, name: str, seed: int) -> list[tuple[int, str]]:
