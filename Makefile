@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-engine test literal-seeds engine-vllm-cpu clean
+.PHONY: demo demo-engine check test literal-seeds engine-vllm-cpu clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -14,8 +14,10 @@ demo: $(VENV)/.installed
 	$(BIN)/trapkit demo build/demo-study --fresh
 
 # The simulator's core compiles beside the static checks, once for both test workers.
-test: $(VENV)/.installed
+check: $(VENV)/.installed
 	$(BIN)/python -m runners.simulated.warm & $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && wait
+
+test: check
 	$(BIN)/python -m pytest -n 2
 
 literal-seeds: $(VENV)/.installed

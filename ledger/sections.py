@@ -152,7 +152,9 @@ def attempts_section(entry: dict[str, Any]) -> Iterator[str]:
     if entry.get("exclusions"):
         causes = ", ".join(code(cause) for cause in entry["exclusions"])
         yield f"Registered exclusions: {causes}; at most {entry['max_attempts']} attempts a run."
-    started = Counter((r["arm"], r["rate"], r["seed"]) for r in entry["attempts"] if r["event"] == "start")
+    # A job that its scheduler starts again makes several attempts under one start record.
+    attempts = {(r["arm"], r["rate"], r["seed"], r["attempt"]) for r in entry["attempts"]}
+    started = Counter((arm, rate, seed) for arm, rate, seed, _ in attempts)
     for (arm, rate, seed), count in sorted(started.items(), key=str):
         if count > 1:
             yield f"- repeated: {code(arm)} {_rate(rate)} seed {seed} was started {count} times"

@@ -125,7 +125,7 @@ def run(
     """
     from cli.render.progress import Console
     from cli.workflows.registered import latest
-    from cli.workflows.run import How, Selection, run_registration
+    from cli.workflows.run import How, Selection, check_here, run_registration
     from registry.study import open_repository, open_study
     from registry.witness.policy_file import load_policy
 
@@ -134,6 +134,8 @@ def run(
     with Console() as console:
         if exploratory:
             from cli.workflows.explore import explore
+
+            check_here(how)
 
             folders = explore(study, identity, selection, console)
             print(f"{len(folders)} exploratory runs (simulated), never evidence: {study.runs / 'exploratory'}")

@@ -74,6 +74,14 @@ class How:
     wait: bool = True
 
 
+def check_here(how: How) -> None:
+    """StudyError where runs that are no evidence are asked for as jobs."""
+    if how.executor != LOCAL:
+        raise StudyError(
+            "exploratory runs are made on this machine", value=how.executor, remedy="trapkit sweep submits many of them"
+        )
+
+
 @dataclass(frozen=True)
 class RunOutcome:
     """How many runs were asked for, begun now, complete, and still open as

@@ -118,9 +118,17 @@ def follow(
                 remedy="the jobs go on; repeat the command when it does, trapkit status shows what there is",
             )
         if waiting:
-            time.sleep(look_s)
+            _pause(look_s, reporter, registration)
             look_s = LOOK_S if over else min(1.5 * look_s, LONGEST_LOOK_S)
     return tuple(failures.values())
+
+
+def _pause(seconds: float, reporter: Reporter, registration: Registration) -> None:
+    try:
+        time.sleep(seconds)
+    except KeyboardInterrupt:
+        reporter.say(f"the jobs go on: trapkit status {registration.id}, trapkit cancel {registration.id}")
+        raise
 
 
 def report(

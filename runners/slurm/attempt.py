@@ -13,7 +13,7 @@ from registry.errors import EngineError, RecordError
 from runners.batch import Batch, read_batch
 from runners.engines.process import wait_until_gone
 from runners.run_one import AttemptOrder, execute
-from runners.slurm.job import this_job
+from runners.slurm.job import Job, this_job
 
 CALL = "runners.slurm.attempt:make_attempt"
 """The function that a batch's jobs call."""
@@ -37,7 +37,7 @@ def make_attempt(file: str, index: int) -> None:
     job = this_job(batch.limit_s, batch.warn_s)
     reserved = batch.reserved[index]
     for earlier in range(reserved.attempt, number):
-        _settle(batch.attempt(index, earlier))
+        _settle(batch.attempt(index, earlier), job if earlier == number - 1 else None)
     order = AttemptOrder(
         batch.registration,
         reserved.run,
@@ -68,9 +68,12 @@ def next_number(batch: Batch, index: int) -> int | None:
     )
 
 
-def _settle(folder: Path) -> None:
-    """Mark an attempt of an earlier life of this job, once its engine is gone."""
+def _settle(folder: Path, job: Job | None) -> None:
+    """Mark an attempt of an earlier life of this job, once its engine is gone;
+    `job` says what ended the last of them.
+    """
     if not wait_until_gone(folder, ENGINE_END_S):
         raise EngineError("an engine of an earlier attempt is still there", where=str(folder))
     if folder.is_dir() and not (folder / ABANDONED_FILE).is_file():
-        abandon(folder, "the job ended without a word, and Slurm started it again", None)
+        cause = job.earlier_cause() if job else None
+        abandon(folder, "the job ended without a word, and Slurm started it again", cause)

@@ -10,7 +10,7 @@ import psutil
 
 from registry.timestamps import moment, now, timestamp_of
 from runners.machine import gpus
-from runners.slurm.scheduler import job_fields, moment_of
+from runners.slurm.scheduler import CAUSES, job_fields, lives, moment_of
 
 _EARLY_S = 60
 """Slurm may send its warning so much sooner than was asked for (sbatch, --signal)."""
@@ -24,6 +24,13 @@ class Job:
     facts: dict[str, Any] = field(default_factory=dict)
     limit_s: float | None = None
     warn_s: int = 0
+
+    def earlier_cause(self) -> str | None:
+        """What ended the job's life before this one, as a cause, where Slurm's
+        accounts show it.
+        """
+        before = lives(self.raw_id)[: self.facts["restarts"]]
+        return CAUSES.get(before[-1]) if before else None
 
     def why_ended(self) -> tuple[str, str | None]:
         """Why Slurm asks the attempt to end, in words, and the cause of

@@ -134,6 +134,14 @@ def _said(command: list[str]) -> _Said:
     return _Said(done.stdout)
 
 
+def lives(job: str) -> list[str]:
+    """The states in which the lives of a job ended, the current one's last; a
+    job has one more for each time that Slurm started it again. Empty without accounts.
+    """
+    text = _said(["sacct", "-X", "-D", "-P", "-n", "-j", job, "-o", "State"]).text
+    return [line.partition(" ")[0].upper() for line in text.splitlines() if line.strip()]
+
+
 def job_fields(job: str) -> dict[str, str]:
     """What `scontrol show job` says of one job; empty where it says nothing."""
     words = _said(["scontrol", "--oneliner", "show", "job", job]).text.split()

@@ -21,11 +21,13 @@ from typing import Any
 from registry.errors import StudyError
 from registry.executors import SlurmSetup
 from registry.plain_text import plain
-from runners.engines.process import environment_without_secrets
 from runners.slurm.calls import Call, invoke
 
 DEFAULT_ARRAY = 1001
 """slurm.conf, MaxArraySize: what Slurm takes where nothing else is said."""
+
+WITHHELD = ("TRAP_GITHUB_TOKEN", "TRAP_WITNESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "TRAP_SIGNING_KEY")
+"""Variables that only the submitting side needs; an engine's own key goes along."""
 
 _MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*([0-9]+)", re.MULTILINE)
 _ASK_S = 30.0
@@ -119,8 +121,7 @@ def largest_array() -> int:
 @contextmanager
 def _without_secrets() -> Iterator[None]:
     """Slurm hands the submitter's variables to every job: not the project's own."""
-    kept = environment_without_secrets()
-    withheld = {name: value for name, value in os.environ.items() if name not in kept}
+    withheld = {name: os.environ[name] for name in WITHHELD if name in os.environ}
     for name in withheld:
         del os.environ[name]
     try:

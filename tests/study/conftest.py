@@ -15,7 +15,7 @@ import pytest
 import cli.workflows.rehearse
 import runners.gate
 from tests.study.hosted import Hosts, clone_of, finish, github_study, hosts, trusted
-from tests.study.remembered import remembered_rerun
+from tests.study.remembered import remembered_rerun, remembered_runs
 
 assert cli.workflows.rehearse and runners.gate
 
@@ -24,6 +24,7 @@ assert cli.workflows.rehearse and runners.gate
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
+    monkeypatch.setattr("cli.workflows.rehearse.run_all", remembered_runs)
     monkeypatch.setattr("verifier.verification.rerun", remembered_rerun)
 
 

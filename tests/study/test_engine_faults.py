@@ -201,7 +201,7 @@ def test_what_is_killed_from_outside(tmp_path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         ran = bench.run(children, lambda number=number: interrupt(bench, number))
         assert ran.code == 130
-        assert bench.abandoned()["reason"] == "interrupted"
+        assert bench.abandoned()["reason"] == "the run was interrupted"
         assert partial(bench.folder())["reason"] == "the run was interrupted"
 
 
@@ -227,11 +227,11 @@ def test_a_killed_run_and_one_that_is_interrupted_while_its_engine_loads(tmp_pat
     act = lambda: interrupt(bench, signal.SIGINT)  # noqa: E731
     ran = bench.run("--stub-start-s 60", act, lambda: "loading" in bench.log())
     assert ran.code == 130
-    assert bench.abandoned()["reason"] == "interrupted"
+    assert bench.abandoned()["reason"] == "the run was interrupted before it began"
     told = json.loads((bench.folder() / "abandoned.json").read_bytes())
     assert told["reason"] == "the run was interrupted before it began" and told["files"] == {}
     killed = next(record for record in results(bench.root) if record["attempt"] == 1)
-    assert killed["event"] == "abandoned" and killed["reason"] == "found by a later run" and killed["late"]
+    assert killed["event"] == "abandoned" and killed["reason"] == "its trap run is gone" and killed["late"]
 
 
 def test_what_engines_do_wrong_by_themselves(tmp_path: Path) -> None:

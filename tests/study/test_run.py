@@ -194,6 +194,21 @@ def test_two_runs_in_one_study_do_not_meet(long_registered: Path, tmp_path: Path
         process.wait(30)
 
 
+def test_cancel_interrupts_the_run_that_goes_on_and_status_says_where_runs_stand(
+    long_registered: Path, tmp_path: Path
+) -> None:
+    root = copy_study(long_registered, tmp_path)
+    process, _ = start_long_run(root)
+    told = {run["state"] for run in json.loads(command(root, "status", "all-miss-small", "--json").out)[0]["runs"]}
+    assert "running" in told and told <= {"running", "waiting", "finished"}
+    done = command(root, "cancel", "all-miss-small")
+    assert done.code == 0 and "interrupted" in done.out, done.text
+    assert process.wait(60) == 130
+    shown = command(root, "status", "all-miss-small")
+    assert "failed" in shown.out and "interrupted" in shown.out, "it reported what it had"
+    assert "nothing goes on" in command(root, "cancel", "all-miss-small").out
+
+
 def test_a_complete_run_without_a_result_record_is_pushed_late(unrun: Path, tmp_path: Path) -> None:
     hook = unrun.with_name("study-remote.git") / "hooks" / "update"
     hook.write_text('#!/bin/sh\ntest "$1" != refs/heads/attempts || test ! -e "$GIT_DIR/refuse"\n')
