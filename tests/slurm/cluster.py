@@ -32,7 +32,7 @@ MARK = "TRAPKIT_TEST_SLURM"
 """A variable of every process of a cluster, jobs' too: the cluster's folder."""
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
-ACCOUNTS = ("slurmdbd", "mariadbd", "mariadb-install-db")
+ACCOUNTS = ("slurmdbd", "mariadbd", "mariadb-install-db", "my_print_defaults")
 HELPERS = ("slurmctld", "slurmscriptd")
 """Processes of the controller's own."""
 
@@ -181,7 +181,7 @@ def _start(found: Cluster, daemons: list[subprocess.Popen[bytes]], accounting: b
 def _start_database(found: Cluster, start: Callable[..., None]) -> None:
     """MariaDB without users or a port: who may open its socket may all."""
     folder = found.folder
-    common = ("--no-defaults", f"--datadir={folder}/mariadb", "--user=root")
+    common = ("--no-defaults", f"--datadir={folder}/mariadb", "--user=root", "--innodb-log-file-size=4M")
     install = shutil.which("mariadb-install-db", path=_PATH)
     assert install
     found.said(install, *common, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")

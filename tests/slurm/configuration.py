@@ -87,7 +87,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 PropagateResourceLimits=NONE
 AccountingStorageType={accounts}
-{_account_lines(ports) if accounting else ""}
+{_account_lines(folder, ports) if accounting else ""}
 JobCompType=jobcomp/none
 MinJobAge={min_job_age_s}
 KillWait={KILL_WAIT_S}
@@ -100,12 +100,13 @@ SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs={CPUS} Gres=gpu:fake:{GPUS} State=UNKNOWN
 PartitionName=gpu Nodes={host} Default=YES PriorityTier=10 PreemptMode=OFF MaxTime=60
 PartitionName=short Nodes={host} PriorityTier=10 PreemptMode=OFF MaxTime=1
-PartitionName=spare Nodes={host} PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 MaxTime=60
+PartitionName=spare Nodes={host} PriorityTier=1 PreemptMode=REQUEUE MaxTime=60
 """
 
 
-def _account_lines(ports: Ports) -> str:
+def _account_lines(folder: Path, ports: Ports) -> str:
     return f"""AccountingStorageHost=localhost
+AccountingStoragePass={folder}/munge.socket
 AccountingStoragePort={ports.accounts}
 AccountingStorageTRES=gres/gpu"""
 
