@@ -81,7 +81,7 @@ class SlurmStudy:
         while (run := self.status(name)[seed])["state"] not in states:
             told = f"{event}: not {states} within {within_s} s but {run}"
             assert time.monotonic() - began_s < within_s, f"{told}\n{self.slurm.tail()}"
-            time.sleep(0.5)
+            time.sleep(1)
         self.took_s[event] = time.monotonic() - began_s
         return run
 
