@@ -26,10 +26,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.slurm.configuration import FREEZER, JOBS_A_PORT, Ports, write_configuration
+from tests.slurm.configuration import CLUSTER, FREEZER, JOBS_A_PORT, Ports, write_configuration
 
 MARK = "TRAPKIT_TEST_SLURM"
-"""A variable of every process of a cluster, jobs' too: the cluster's folder."""
+"""A variable of the daemons and of what they start: the cluster's folder. Jobs
+have their submitter's variables instead, and Slurm's own."""
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 ACCOUNTS = ("slurmdbd", "mariadbd", "mariadb-install-db", "my_print_defaults")
@@ -126,7 +127,7 @@ def cluster(folder: Path, *, accounting: bool = False, min_job_age_s: int = 300)
         lock = stack.enter_context((folder / "lock").open("w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
         write_configuration(folder, host, ports, accounting=accounting, min_job_age_s=min_job_age_s)
-        found = Cluster(folder, ports, {"SLURM_CONF": str(folder / "slurm.conf"), MARK: str(folder)})
+        found = Cluster(folder, ports, {"SLURM_CONF": str(folder / "slurm.conf")})
         daemons: list[subprocess.Popen[bytes]] = []
         stack.callback(_end, found, daemons)
         _start(found, daemons, accounting)
@@ -141,7 +142,7 @@ def _free_ports(count: int) -> list[int]:
 
 def _start(found: Cluster, daemons: list[subprocess.Popen[bytes]], accounting: bool) -> None:
     folder = found.folder
-    environment = {**os.environ, **found.environment, "MYSQL_UNIX_PORT": f"{folder}/mariadb.socket"}
+    environment = {**os.environ, **found.environment, MARK: str(folder), "MYSQL_UNIX_PORT": f"{folder}/mariadb.socket"}
 
     def start(program: str, *arguments: str) -> None:
         path = shutil.which(program, path=_PATH)
@@ -170,7 +171,7 @@ def _start(found: Cluster, daemons: list[subprocess.Popen[bytes]], accounting: b
         _start_database(found, start)
         start("slurmdbd", "-D")
         started(found.ports.accounts)
-        found.said("sacctmgr", "--immediate", "add", "cluster", "trapkit")
+        found.said("sacctmgr", "--immediate", "add", "cluster", CLUSTER)
     start("slurmctld", "-D")
     started(found.ports.controller)
     start("slurmd", "-D")
@@ -213,7 +214,7 @@ def _end(found: Cluster, daemons: list[subprocess.Popen[bytes]]) -> None:
 
 def end_left_over() -> None:
     """End the clusters of tests that were killed: nobody holds their lock."""
-    for folder in {folder for process in psutil.process_iter() if (folder := _mark(process))}:
+    for folder in {folder for process in psutil.process_iter() if (folder := folder_of(process))}:
         try:
             with (Path(folder) / "lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -235,11 +236,15 @@ def _kill(processes: Callable[[], list[psutil.Process]]) -> None:
 
 
 def _processes_of(folder: str) -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if _mark(process) == folder]
+    return [process for process in psutil.process_iter() if folder_of(process) == folder]
 
 
-def _mark(process: psutil.Process) -> str | None:
+def folder_of(process: psutil.Process) -> str | None:
+    """The folder of the cluster that a process belongs to; None for all others."""
     # A zombie has no environment any more, and a process may end between two looks.
     with suppress(psutil.Error, OSError):
-        return process.environ().get(MARK)
+        environment = process.environ()
+        if environment.get("SLURM_CLUSTER_NAME") == CLUSTER and "SLURM_JOB_ID" in environment:
+            return str(Path(environment.get("SLURM_CONF", "")).parent)
+        return environment.get(MARK)
     return None

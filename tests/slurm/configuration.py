@@ -12,6 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+CLUSTER = "trapkit-test"
 FREEZER = Path("/sys/fs/cgroup/freezer")
 GPUS, CPUS = 2, 64
 JOBS_A_PORT = 1000
@@ -65,7 +66,7 @@ def write_configuration(folder: Path, host: str, ports: Ports, *, accounting: bo
 def _slurm_conf(folder: Path, host: str, ports: Ports, accounting: bool, min_job_age_s: int) -> str:
     tracking = "proctrack/cgroup" if tracks_by_cgroup() else "proctrack/linuxproc"
     accounts = "accounting_storage/slurmdbd" if accounting else "accounting_storage/none"
-    return f"""ClusterName=trapkit
+    return f"""ClusterName={CLUSTER}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports.controller}
 SlurmdPort={ports.node}

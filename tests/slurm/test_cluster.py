@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.slurm.cluster import MARK, Cluster, cluster, end_left_over, needs_accounts, needs_slurm
+from tests.slurm.cluster import Cluster, cluster, end_left_over, folder_of, needs_accounts, needs_slurm
 
 pytestmark = needs_slurm
 LIVE = {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}
@@ -121,12 +121,5 @@ def test_a_killed_tests_cluster_is_ended_by_the_next(tmp_path: Path) -> None:
 
 
 def marked(folder: Path) -> list[psutil.Process]:
-    """Processes that carry the mark of the cluster in this folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == str(folder):
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue
-    return found
+    """Processes of the cluster in this folder."""
+    return [process for process in psutil.process_iter() if folder_of(process) == str(folder)]
