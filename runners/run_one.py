@@ -57,8 +57,9 @@ class AttemptOrder:
 class Job(Protocol):
     """The scheduler's job that an attempt runs in."""
 
-    facts: dict[str, Any]
-    """What the attempt's records say of it."""
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the attempt's records say of it."""
 
     def why_ended(self) -> tuple[str, str | None]:
         """Why the scheduler asks it to end, and the cause that this is."""

@@ -105,7 +105,7 @@ def standing_of(files: RunFiles) -> Standing:
 
 
 def _without_open_start(files: RunFiles) -> Standing:
-    last = max(files.records, key=lambda record: record.attempt, default=None)
+    last = max(files.records, key=lambda record: (record.attempt, record.event != "start"), default=None)
     if last is None:
         return Standing(files.run, MISSING)
     folder = _attempt(files, last.attempt)

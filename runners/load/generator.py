@@ -85,8 +85,8 @@ class LoadGenerator:
         """
         self._broken = asyncio.get_running_loop().create_future()
         watching = {self._keep(guard) for guard in guards}
-        for work in (self._arrivals(), self._gate.adapt()):
-            self._keep(work)
+        self._keep(self._arrivals())
+        self._keep(self._gate.adapt())
         end: asyncio.Future[Any] = asyncio.ensure_future(self._clock.until(self._drive.horizon_s))
         try:
             await asyncio.wait({end, self._broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,9 +103,8 @@ class LoadGenerator:
             self._broken.result()
 
     async def _hear_out(self, watching: set[asyncio.Task[None]]) -> None:
-        """Let answers that have begun end: only then does an engine say how
-        many tokens were cached. They stay open at the horizon all the same,
-        and guards watch on.
+        """Let answers that have begun end: only then does an engine say how many
+        tokens were cached. They stay open at the horizon; guards watch on.
         """
         answering = {
             task for task, turn in self._current.items() if turn.first_token_s is not None and turn.done_s is None

@@ -58,7 +58,7 @@ def submit_calls(calls: Sequence[Call], folder: Path, setup: SlurmSetup, name: s
 
 
 def _submit_array(calls: Sequence[Call], folder: Path, setup: SlurmSetup, name: str) -> list[str]:
-    from submitit.core.utils import FailedSubmissionError
+    from submitit.core.utils import FailedJobError, FailedSubmissionError
     from submitit.slurm.slurm import SlurmExecutor
 
     with _without_secrets():
@@ -66,7 +66,7 @@ def _submit_array(calls: Sequence[Call], folder: Path, setup: SlurmSetup, name: 
         executor.update_parameters(**parameters(setup, name))
         try:
             jobs = executor.map_array(invoke, list(calls))
-        except FailedSubmissionError as error:
+        except (FailedJobError, FailedSubmissionError) as error:
             raise StudyError(
                 f"Slurm refused the jobs: {plain(str(error), 400)}",
                 where="study.yaml, executors.slurm",

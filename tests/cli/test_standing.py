@@ -36,7 +36,8 @@ def record(event: str, attempt: int = 1, last: int = 1, **more: Any) -> AttemptR
 
 
 def job(state: str | None = None, **more: Any) -> JobFiles:
-    known = JobState("7_0", "n", state, "Priority", "node1", ended_at=more.pop("ended_at", None)) if state else None
+    ended_at = more.pop("ended_at", None)
+    known = JobState("7_0", "n", state, "Priority", "node1", ended_at=ended_at) if state else None
     return replace(JobFiles(1, 3, "7_0", known, settle_s=60.0, tail="job log"), **more)
 
 
