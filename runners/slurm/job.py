@@ -36,11 +36,13 @@ class Job:
         """Why Slurm asks the attempt to end, in words, and the cause of
         `registry.attempt_log.CAUSES` that it shows.
         """
-        fields = job_fields(self.raw_id)
-        if fields.get("PreemptTime") not in (None, "None", "Unknown"):
+        fields, states = job_fields(self.raw_id), lives(self.raw_id)
+        # PreemptTime is told where preemption leaves time to end, PREEMPTED by the accounts.
+        if fields.get("PreemptTime") not in (None, "None", "Unknown") or states[-1:] == ["PREEMPTED"]:
             return f"job {self.facts['job']} was preempted", "preempted"
         started = moment(self.facts["started_at"]) if self.facts.get("started_at") else None
-        if started and self.limit_s:
+        # A warning finds the job running; what was cancelled or requeued is not, any more.
+        if started and self.limit_s and fields.get("JobState", "RUNNING") == "RUNNING":
             ran_s = (moment(now()) - started).total_seconds()
             if ran_s >= self.limit_s - self.warn_s - _EARLY_S:
                 return f"job {self.facts['job']} came to its time limit of {self.limit_s:.0f} s", None

@@ -134,15 +134,23 @@ def _said(command: list[str]) -> _Said:
     return _Said(done.stdout)
 
 
-def lives(job: str) -> list[str]:
+def lives(raw: str) -> list[str]:
     """The states in which the lives of a job ended, the current one's last; a
-    job has one more for each time that Slurm started it again. Empty without accounts.
+    job has one more for each time that Slurm started it again. Empty without
+    accounts. `raw` is SLURM_JOB_ID: the accounts learn later which task of an
+    array a job is.
     """
-    text = _said(["sacct", "-X", "-D", "-P", "-n", "-j", job, "-o", "State"]).text
-    return [line.partition(" ")[0].upper() for line in text.splitlines() if line.strip()]
+    text = _said(["sacct", "-X", "-D", "-P", "-n", "-j", raw, "-o", "JobIDRaw,State"]).text
+    # An array's own id is that of one of its tasks, too, and asks for all of them.
+    found = [line.partition("|") for line in text.splitlines()]
+    return [state.partition(" ")[0].upper() for job, _, state in found if job == raw and state]
 
 
-def job_fields(job: str) -> dict[str, str]:
-    """What `scontrol show job` says of one job; empty where it says nothing."""
-    words = _said(["scontrol", "--oneliner", "show", "job", job]).text.split()
-    return {name: value for name, _, value in (word.partition("=") for word in words) if name}
+def job_fields(raw: str) -> dict[str, str]:
+    """What `scontrol show job` says of one job, by its SLURM_JOB_ID; empty where it says nothing."""
+    for line in _said(["scontrol", "--oneliner", "show", "job", raw]).text.splitlines():
+        fields = {name: value for name, _, value in (word.partition("=") for word in line.split()) if name}
+        # As above: of an array it may tell every task.
+        if fields.get("JobId") == raw:
+            return fields
+    return {}

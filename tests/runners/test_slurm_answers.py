@@ -14,7 +14,8 @@ import pytest
 from registry.errors import StudyError
 from registry.executors import SlurmSetup
 from runners.slurm.calls import Call, invoke
-from runners.slurm.scheduler import ask, cancel, moment_of, parse
+from runners.slurm.job import Job
+from runners.slurm.scheduler import ask, cancel, job_fields, lives, moment_of, parse
 from runners.slurm.submission import largest_array, submit_calls
 
 LINES = """7_0|trap-a|RUNNING|None|node1|1767225600|1767225660|N/A
@@ -141,3 +142,27 @@ def test_a_call_that_slurm_asks_to_end_ends_with_words(capsys: pytest.CaptureFix
         with pytest.raises(SystemExit):
             invoke(Call("signal:raise_signal", (int(getattr(signal, name)),)))
         assert name in capsys.readouterr().err
+
+
+def test_a_task_whose_id_is_also_its_array_s_is_told_apart(programs: Path) -> None:
+    program(programs, "scontrol", "echo JobId=17 JobState=RUNNING StartTime=1; echo JobId=18 JobState=PENDING")
+    program(programs, "sacct", "echo '17|PREEMPTED'; echo '18|FAILED'; echo '17|CANCELLED by 0'")
+    assert job_fields("17") == {"JobId": "17", "JobState": "RUNNING", "StartTime": "1"}
+    assert lives("17") == ["PREEMPTED", "CANCELLED"] and lives("19") == [] and job_fields("19") == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "accounts", "words", "cause"),
+    [
+        ("JobState=RUNNING", "17|RUNNING", "came to its time limit of 60 s", None),
+        ("JobState=COMPLETING", "17|CANCELLED by 0", "cancelled, requeued or killed", None),
+        ("JobState=COMPLETING", "17|RUNNING", "cancelled, requeued or killed", None),
+        ("JobState=COMPLETING", "17|PREEMPTED", "was preempted", "preempted"),
+        ("JobState=RUNNING PreemptTime=1767225600", "", "was preempted", "preempted"),
+    ],
+)
+def test_why_a_job_is_asked_to_end(programs: Path, fields: str, accounts: str, words: str, cause: str | None) -> None:
+    program(programs, "scontrol", f"echo JobId=17 {fields}")
+    program(programs, "sacct", f"echo '{accounts}'")
+    why, found = Job("17", {"job": "17", "started_at": "2026-01-01T00:00:00.000000Z"}, 60.0, 5).why_ended()
+    assert words in why and found == cause
