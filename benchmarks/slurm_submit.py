@@ -74,7 +74,17 @@ def main() -> None:
     if given.json:
         print(json.dumps(rows, indent=1))
         return
-    print(table([list(rows[0]), *([f"{value:.3g}" for value in row.values()] for row in rows)]))
+    print(
+        table(
+            [
+                list(rows[0]),
+                *(
+                    [f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()]
+                    for row in rows
+                ),
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -72,6 +72,11 @@ def _before_engine() -> None:
 def _ask_to_end(engine: subprocess.Popen[bytes], grace_s: float) -> None:
     with suppress(ProcessLookupError):
         os.killpg(engine.pid, signal.SIGTERM)
+    for process in _below():
+        # Who left the engine's group is asked, too; nobody would wait for it in vain.
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) != engine.pid:
+                process.terminate()
     until_s = time.monotonic() + grace_s
     while time.monotonic() < until_s and (engine.poll() is None or _below()):
         time.sleep(_LOOK_S)

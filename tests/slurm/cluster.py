@@ -32,6 +32,9 @@ MARK = "TRAPKIT_TEST_SLURM"
 """A variable of the daemons and of what they start: the cluster's folder. Jobs
 have their submitter's variables instead, and Slurm's own."""
 
+LOCK = "trapkit-test.lock"
+"""Held by the test whose cluster is in this folder."""
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 ACCOUNTS = ("slurmdbd", "mariadbd", "mariadb-install-db", "my_print_defaults")
 HELPERS = ("slurmctld", "slurmscriptd")
@@ -124,7 +127,7 @@ def cluster(folder: Path, *, accounting: bool = False, min_job_age_s: int = 300)
     host = socket.gethostname().partition(".")[0]
     ports = Ports(*_free_ports(3))
     with ExitStack() as stack:
-        lock = stack.enter_context((folder / "lock").open("w"))
+        lock = stack.enter_context((folder / LOCK).open("w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
         write_configuration(folder, host, ports, accounting=accounting, min_job_age_s=min_job_age_s)
         found = Cluster(folder, ports, {"SLURM_CONF": str(folder / "slurm.conf")})
@@ -216,7 +219,7 @@ def end_left_over() -> None:
     """End the clusters of tests that were killed: nobody holds their lock."""
     for folder in {folder for process in psutil.process_iter() if (folder := folder_of(process))}:
         try:
-            with (Path(folder) / "lock").open("w") as lock:
+            with (Path(folder) / LOCK).open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             continue
@@ -243,6 +246,10 @@ def folder_of(process: psutil.Process) -> str | None:
     """The folder of the cluster that a process belongs to; None for all others."""
     # A zombie has no environment any more, and a process may end between two looks.
     with suppress(psutil.Error, OSError):
+        if process.name() == "slurmstepd":
+            # Its title takes the place of its variables; its folder is its slurmd's.
+            here = Path(process.cwd())
+            return str(here) if (here / LOCK).is_file() else None
         environment = process.environ()
         if environment.get("SLURM_CLUSTER_NAME") == CLUSTER and "SLURM_JOB_ID" in environment:
             return str(Path(environment.get("SLURM_CONF", "")).parent)
