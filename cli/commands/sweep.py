@@ -19,12 +19,12 @@ class Executor(StrEnum):
 class Statistic(StrEnum):
     """What a table says of the values in a cell."""
 
-    mean = "mean"
-    median = "median"
-    share = "share"
-    min = "min"
-    max = "max"
-    count = "count"
+    MEAN = "mean"
+    MEDIAN = "median"
+    SHARE = "share"
+    MIN = "min"
+    MAX = "max"
+    COUNT = "count"
 
 
 class Format(StrEnum):
@@ -55,7 +55,7 @@ def sweep(
     bin_s: Annotated[float, typer.Option(help="Width of the series' bins, seconds.")] = 60.0,
     shard_runs: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Runs a file; default: so many that 64 files suffice, 1 to 500."),
+        typer.Option(min=1, max=10_000, help="Runs a shard; default: a 64th of all, at most 500."),
     ] = None,
     records: Annotated[bool, typer.Option("--records", help="Keep the raw records of every run, too.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes; default: the cores.")] = None,
