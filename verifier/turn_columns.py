@@ -7,6 +7,7 @@ NaN. Times are seconds from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,17 @@ class TurnColumns:
         """The turns of outcome ok whose done_s lies in the window."""
         done = self.where(inside(self.done_s, window))
         return done.where(equal_to(done.outcome, "ok"))
+
+    @cached_property
+    def previous_done_s(self) -> FloatArray:
+        """done_s of the session's turn before; NaN where there is no such row."""
+        codes, _ = pd.factorize(self.session)
+        order = np.lexsort((self.turn, codes))
+        before, after = order[:-1], order[1:]
+        follows = (codes[before] == codes[after]) & (self.turn[before] + 1 == self.turn[after])
+        previous_s = np.full(self.turn.size, np.nan)
+        previous_s[after[follows]] = self.done_s[before[follows]]
+        return previous_s
 
 
 @dataclass(frozen=True)
