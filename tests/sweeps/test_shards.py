@@ -60,13 +60,13 @@ def test_readings_are_those_of_the_same_run_in_a_rehearsal(whole: Path, small: b
         for name in READING_KINDS:
             np.testing.assert_array_equal(row[f"judged.{name}"], readings["judged"][name], f"{number} {name}")
         assert row["lambda_per_s"] == read_cached(small).lambda_per_s(run)
-        assert row["BURST.busy"] is True or row["BURST.busy"] == (readings["judged"]["turns_per_s"] > 0)
+        assert bool(row["BURST.busy"]) == (readings["judged"]["turns_per_s"] > 0)
         compared += 1
     assert (len(frame), compared) == (RUNS, 12)
     # What differs must differ: a gate is seen to hold sessions back, a burst to bring some.
     delayed = frame.groupby(["burst_sessions", frame["cap"].fillna(0)])["judged.delayed"].sum()
     assert delayed[12, 4.0] > 0 == delayed[12, 0.0]
-    assert frame["judged.arrivals_per_s"].nunique() >= 8
+    assert frame["judged.arrivals_per_s"].nunique() > 2
 
 
 def test_the_data_set_says_what_it_is(whole: Path) -> None:
