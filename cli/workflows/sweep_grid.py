@@ -23,6 +23,9 @@ from registry.strict_yaml import Document
 
 MOST_RUNS = 1_000_000
 
+_REFUSED = ("cap", "pool_tokens", "order", "eviction")
+"""The axes some of whose values a design may refuse."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -108,8 +111,8 @@ def check_grid(registration: Registration, arm: Arm, grid: Grid, given: Mapping[
         raise StudyError("too many runs", value=grid.runs, remedy=f"at most {MOST_RUNS:,}, and here are {sizes}")
     _check_arm(arm, given)
     base = grid.point(0)
-    for name, values in given.items():
-        for value in values:
+    for name in _REFUSED:
+        for value in given.get(name, ()):
             problem = _problem(registration, arm_at(arm, replace(base, **{name: value})))
             if problem:
                 raise StudyError(problem[0], where=AXES[name].option, value=shown(value), remedy=problem[1])
