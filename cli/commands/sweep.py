@@ -85,10 +85,8 @@ def sweep(
         outcome = make_sweep(file, out, request, console, workers, executor.value)
     if outcome.jobs:
         print(f"{outcome.runs} runs in {outcome.shards} shards, handed to Slurm: {', '.join(outcome.jobs)}")
-    else:
-        print(
-            f"{outcome.runs} runs (simulated, exploratory) in {out}: {outcome.shards} shards, {outcome.made} made now"
-        )
+        return
+    print(f"{outcome.runs} runs (simulated, exploratory) in {outcome.shards} shards, {outcome.made} made now: {out}")
 
 
 def tables(

@@ -19,7 +19,7 @@ MOST_VALUES = 100_000
 NONE = "none"
 
 _MOST_TEXT = 1_000_000
-_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([kM]?)")
+_NUMBER = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,9})?)([kM]?)")
 _TIMES = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(1_000_000)}
 
 Value = float | int | str | None

@@ -113,7 +113,8 @@ def check_grid(registration: Registration, arm: Arm, grid: Grid, given: Mapping[
     base = grid.point(0)
     for name in _REFUSED:
         for value in given.get(name, ()):
-            problem = _problem(registration, arm_at(arm, replace(base, **{name: value})))
+            changed: dict[str, Any] = {name: value}
+            problem = _problem(registration, arm_at(arm, replace(base, **changed)))
             if problem:
                 raise StudyError(problem[0], where=AXES[name].option, value=shown(value), remedy=problem[1])
     _check_arrivals(registration, arm, grid)

@@ -142,7 +142,7 @@ def test_only_what_is_missing_is_made(rule_file: Path, whole: Path, tmp_path: Pa
     assert make_sweep(rule_file, folder, REQUEST, QUIET).made == 0
 
 
-@pytest.mark.parametrize(("moment", "renamed"), [("sync(1)", 0), ("rename(1)", 0), ("rename(6)", 5)])
+@pytest.mark.parametrize(("moment", "renamed"), [("sync(1)", 0), ("rename(6)", 5)])
 def test_a_kill_at_any_moment_leaves_whole_shards_only(
     frozen: bytes, whole: Path, tmp_path: Path, moment: str, renamed: int
 ) -> None:
