@@ -10,12 +10,12 @@ import numpy as np
 
 from cli.render.pictures import SUFFIXES, drawing, save_as
 from cli.render.pivot import axis_label
-from cli.workflows.sweep_axes import AXES, Value, shown
+from cli.workflows.sweep_axes import Value, shown
 from cli.workflows.sweep_tables import SHARE, Pivot
 from registry.errors import TrapError
 from registry.reading_catalogue import READING_KINDS
 
-_COLOURS, _UNDEFINED = "cividis", "#d9d9d9"
+_COLOURS, _UNDEFINED = "viridis", "#d9d9d9"
 _MOST_TICKS = 13
 _MOST_NUMBERS = 120
 """More cells than this bear no numbers."""
@@ -94,6 +94,6 @@ def _under_title(table: Pivot) -> str:
     draft = table.sweep.registration.draft
     parts = [f"rule file {draft.id}", f"cell {draft.cell.name}"]
     parts += [f"{axis} {shown(value)}" for axis, value in table.where.items()]
-    parts += [f"{count} values of {AXES[axis].name} a cell" for axis, count in table.pooled.items()]
+    parts += [f"over {count} values of {axis}" for axis, count in table.pooled.items()]
     missing = "" if table.runs == table.expected else f" of {table.expected:,}"
     return ", ".join([*parts, f"{table.runs:,}{missing} runs"])
