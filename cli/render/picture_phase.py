@@ -35,7 +35,8 @@ def draw_phase(pyplot: Any, table: Pivot) -> Any:
     share = table.statistic == SHARE
     bounds = {"vmin": 0.0, "vmax": 1.0} if share else {}
     colours = pyplot.get_cmap(_COLOURS).with_extremes(bad=_UNDEFINED)
-    mesh = axis.pcolormesh(np.ma.masked_invalid(table.cells), cmap=colours, edgecolors="face", linewidth=0.3, **bounds)
+    # As vectors, each cell would be a path of its own, with seams between them.
+    mesh = axis.pcolormesh(np.ma.masked_invalid(table.cells), cmap=colours, rasterized=True, **bounds)
     _ticks(axis.xaxis, table.column_values)
     _ticks(axis.yaxis, table.row_values)
     axis.grid(visible=False)
