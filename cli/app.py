@@ -10,7 +10,21 @@ import sys
 
 import typer
 
-from cli.commands import audit, author, doctor, gate, jobs, operator, policy, reproduce, start, theory, watch, witness
+from cli.commands import (
+    audit,
+    author,
+    doctor,
+    gate,
+    jobs,
+    operator,
+    policy,
+    reproduce,
+    start,
+    sweep,
+    theory,
+    watch,
+    witness,
+)
 
 EXIT_INTERRUPTED = 130
 EXIT_INTERNAL = 70
@@ -25,7 +39,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
-for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, witness, doctor):
+for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
     module.add_to(app)
 
 

@@ -38,6 +38,8 @@ SUBCOMMANDS: tuple[str, ...] = (
     "witness",
     "doctor",
     "gate",
+    "sweep",
+    "tables",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

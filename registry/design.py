@@ -54,6 +54,10 @@ class GateSetting:
     pool_share: float | None = None
 
 
+ORDERS = ("fcfs", "least-attained-service")
+EVICTIONS = ("lru", "longest-wait")
+
+
 @dataclass(frozen=True)
 class EnginePolicy:
     """What an arm changes inside the engine.

@@ -15,6 +15,8 @@ from tests.support import command, copy_study, empty_study
 def _own_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test touches the user's key, or reads the user's git settings."""
     folder = tmp_path_factory.mktemp("home")
+    # Studies of tests need not outlive a power cut, nor be kept small.
+    (folder / ".gitconfig").write_text("[core]\n fsync = none\n[gc]\n auto = 0\n[maintenance]\n auto = false\n")
     with pytest.MonkeyPatch.context() as patch:
         # The compiled core is kept between test runs, for this process and its children.
         patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR") or str(Path.home() / ".cache"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,11 @@ class RunFrames:
     gate: pd.DataFrame
     engine: pd.DataFrame
 
+    @cached_property
+    def turn_columns(self) -> TurnColumns:
+        """The turns as columns, made once for all windows."""
+        return TurnColumns.of(self.turns)
+
 
 def compute_readings(
     frames: RunFrames, window: Window, *, pool_tokens: int, cache_block_tokens: int
@@ -59,7 +65,7 @@ def compute_readings(
         raise ValueError(f"window {window.name!r} needs finite bounds, start before end: {window}")
     if cache_block_tokens < 1:
         raise ValueError(f"cache_block_tokens must be at least 1, not {cache_block_tokens}")
-    turns = TurnColumns.of(frames.turns)
+    turns = frames.turn_columns
     finished = turns.finished(window)
     readings = {
         **_hit_readings(finished, window, cache_block_tokens),
@@ -161,19 +167,8 @@ def _idle_readings(turns: TurnColumns, window: Window) -> dict[str, float]:
     unsaid = np.isnan(turns.start_s)
     start_s = np.where(unsaid, turns.first_token_s, turns.start_s)
     counted = (turns.turn >= 2) & inside(start_s, window)
-    idle_s = start_s - _previous_done_s(turns)
+    idle_s = start_s - turns.previous_done_s
     return {
         "idle_s": mean(idle_s[counted]),
         "idle_from_first_token": float(np.count_nonzero(counted & unsaid)),
     }
-
-
-def _previous_done_s(turns: TurnColumns) -> FloatArray:
-    """done_s of the session's turn before; NaN where there is no such row."""
-    codes, _ = pd.factorize(turns.session)
-    order = np.lexsort((turns.turn, codes))
-    before, after = order[:-1], order[1:]
-    follows = (codes[before] == codes[after]) & (turns.turn[before] + 1 == turns.turn[after])
-    previous_s = np.full(turns.turn.size, np.nan)
-    previous_s[after[follows]] = turns.done_s[before[follows]]
-    return previous_s

@@ -51,7 +51,7 @@ def series_of(frames: RunFrames, horizon_s: float, bin_s: float, cache_block_tok
     """The series of one run."""
     edges = np.minimum(bin_s * np.arange(math.ceil(horizon_s / bin_s) + 1), horizon_s)
     widths = np.diff(edges)
-    turns = TurnColumns.of(frames.turns)
+    turns = frames.turn_columns
     due = due_turns(turns, horizon_s)
     return Series(
         bin_s=bin_s,

@@ -7,6 +7,7 @@ NaN. Times are seconds from the run's start.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,21 @@ class TurnColumns:
 
     def finished(self, window: Window) -> TurnColumns:
         """The turns of outcome ok whose done_s lies in the window."""
-        done = self.where(inside(self.done_s, window))
-        return done.where(equal_to(done.outcome, "ok"))
+        done = inside(self.done_s, window)
+        finished = done.copy()
+        finished[done] = equal_to(self.outcome[done], "ok")
+        return self.where(finished)
+
+    @cached_property
+    def previous_done_s(self) -> FloatArray:
+        """done_s of the session's turn before; NaN where there is no such row."""
+        codes, _ = pd.factorize(self.session)
+        order = np.lexsort((self.turn, codes))
+        before, after = order[:-1], order[1:]
+        follows = (codes[before] == codes[after]) & (self.turn[before] + 1 == self.turn[after])
+        previous_s = np.full(self.turn.size, np.nan)
+        previous_s[after[follows]] = self.done_s[before[follows]]
+        return previous_s
 
 
 @dataclass(frozen=True)
@@ -113,8 +127,8 @@ class Spans:
 
 def engine_spans(turns: TurnColumns, before_s: float) -> Spans:
     """submit_s to done_s of every turn submitted before `before_s`."""
-    sent = turns.where(turns.submit_s < before_s)
-    return _spans(sent, sent.submit_s, sent.done_s)
+    sent = turns.submit_s < before_s
+    return _spans(turns.outcome[sent], turns.submit_s[sent], turns.done_s[sent])
 
 
 def due_turns(turns: TurnColumns, before_s: float) -> TurnColumns:
@@ -122,18 +136,18 @@ def due_turns(turns: TurnColumns, before_s: float) -> TurnColumns:
 
     A turn that the gate refused was never queued, so it waits for nothing.
     """
-    due = turns.where(turns.ready_s < before_s)
-    return due.where(~(equal_to(due.outcome, "refused") & np.isnan(due.admitted_s)))
+    refused = equal_to(turns.outcome, "refused") & np.isnan(turns.admitted_s)
+    return turns.where((turns.ready_s < before_s) & ~refused)
 
 
 def gate_spans(due: TurnColumns) -> Spans:
     """ready_s to admitted_s, one span a turn of `due_turns`, in its order."""
-    return _spans(due, due.ready_s, due.admitted_s)
+    return _spans(due.outcome, due.ready_s, due.admitted_s)
 
 
-def _spans(turns: TurnColumns, begin_s: FloatArray, end_s: FloatArray) -> Spans:
+def _spans(outcome: npt.NDArray[Any], begin_s: FloatArray, end_s: FloatArray) -> Spans:
     endless = np.isnan(end_s)
-    still_open = equal_to(turns.outcome, "open at horizon")
+    still_open = equal_to(outcome, "open at horizon")
     # An end before its beginning would count as minus one session.
     closed_s = np.maximum(np.where(endless, np.inf, end_s), begin_s)
     return Spans(begin_s, closed_s, not bool((endless & ~still_open).any()))

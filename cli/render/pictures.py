@@ -55,8 +55,11 @@ def drawing() -> Iterator[Any]:
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
     """Write a figure as SVG and PNG, undated; the files' paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}{suffix}" for suffix in SUFFIXES]
-    for file in files:
-        figure.savefig(file, metadata=_NO_DATE[file.suffix])
-    return files
+    return [save_as(figure, folder / f"{name}{suffix}") for suffix in SUFFIXES]
+
+
+def save_as(figure: Any, file: Path) -> Path:
+    """Write a figure as what the file's suffix says, undated; its path."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, metadata=_NO_DATE[file.suffix])
+    return file

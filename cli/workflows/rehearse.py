@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import pyarrow as pa
+
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
 from registry.beacon import BeaconPromise
@@ -119,10 +121,15 @@ def rehearse_runs(order: tuple[bytes, tuple[RunId, ...]]) -> dict[RunId, Reading
 
 def simulated(registration: Registration, run: RunId) -> RunFrames:
     """The records of one literal-seed run, simulated."""
+    return frames_of(simulated_tables(registration, run))
+
+
+def simulated_tables(registration: Registration, run: RunId) -> dict[str, pa.Table]:
+    """The record tables of one literal-seed run, simulated."""
     design = registration.draft.design
     key = plan_key("", 0, "", run.seed)
     plan = make_plan(key, design, design.arm(run.arm), registration.lambda_per_s(run), run.rate)
-    return frames_of(simulate(plan, design.arm(run.arm), registration.cell_of(run)))
+    return simulate(plan, design.arm(run.arm), registration.cell_of(run))
 
 
 def _orders(design: Design, seeds: tuple[int, ...]) -> list[tuple[RunId, ...]]:

@@ -91,5 +91,5 @@ def _verify_in_zsh(study: Path, home: Path) -> None:
     lines = [f'PATH="{PROGRAMS}:$PATH"', 'eval "$(trapkit shell-init zsh)"', "trap status e2", "trap verify"]
     shown = typed("zsh", study, home, lines)
     assert exits(shown) == [0, 0, 0, 3], shown
-    assert "6 complete, 12 missing" in shown
+    assert "6 finished, 12 missing" in shown
     assert re.search(r"^3 proofs, 0 failures$", shown, re.MULTILINE), shown

@@ -41,7 +41,7 @@ def test_one_seed_alone_leaves_the_others_missing_and_no_verdict(unrun: Path) ->
     assert "NOT DECIDABLE  rate 1.35: 3 of 6 registered runs are missing" in result.out
     assert result.out.splitlines()[-1] == "2 proofs, 0 failures"
     status = command(unrun, "status", "small").out
-    assert "3 complete, 3 missing" in status
+    assert "3 finished, 3 missing" in status
     rest = command(unrun, "run", "small")
     assert "3 runs made now (simulated), 6 of 6 complete" in rest.out
     assert command(unrun, "verify").code == 0

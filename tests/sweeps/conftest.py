@@ -1,0 +1,36 @@
+"""One small sweep, made once: two seeds, rates, bursts and caps, in three shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.workflows.sweep import Request, frozen_sweep
+from cli.workflows.sweep_shards import load_sweep, make_shards
+from tests.support import SMALL_CALIBRATION, SMALL_RULE
+from tests.sweeps.support import AXES, QUIET
+
+
+@pytest.fixture(scope="session")
+def rule_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps") / "rules"
+    folder.mkdir()
+    (folder / "all-miss-small.yaml").write_text(SMALL_CALIBRATION)
+    file = folder / "small.yaml"
+    file.write_text(SMALL_RULE)
+    return file
+
+
+@pytest.fixture(scope="session")
+def frozen(rule_file: Path) -> bytes:
+    return frozen_sweep(rule_file, Request(AXES, shard_runs=6, records=True), QUIET)
+
+
+@pytest.fixture(scope="session")
+def whole(frozen: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The finished sweep, made in this process. Read it; never change it."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "sweep.json").write_bytes(frozen)
+    assert make_shards(str(folder), 0, load_sweep(folder).shards - 1) == 3
+    return folder
