@@ -74,17 +74,8 @@ def main() -> None:
     if given.json:
         print(json.dumps(rows, indent=1))
         return
-    print(
-        table(
-            [
-                list(rows[0]),
-                *(
-                    [f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()]
-                    for row in rows
-                ),
-            ]
-        )
-    )
+    cells = [[f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
+    print(table([list(rows[0]), *cells]))
 
 
 if __name__ == "__main__":
