@@ -115,3 +115,14 @@ def test_what_left_the_engine_s_group_ends_with_it(tmp_path: Path, asked: bool) 
     assert wait_until_gone(tmp_path, 0.0)
     assert process.exit_code() == 128 + (15 if asked else 9)
     process.stop()
+
+
+def test_who_left_the_engine_s_group_is_asked_to_end_too(tmp_path: Path) -> None:
+    stray = f"trap 'touch {tmp_path}/asked; exit' TERM; touch {tmp_path}/up; while :; do sleep 0.05; done"
+    program = (
+        f"import subprocess, time; subprocess.Popen(['sh', '-c', {stray!r}], start_new_session=True); time.sleep(60)"
+    )
+    process = EngineProcess([sys.executable, "-c", program], dict(os.environ), tmp_path)
+    wait((tmp_path / "up").exists)
+    process.stop(20)
+    assert (tmp_path / "asked").exists()

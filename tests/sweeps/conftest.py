@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cli.workflows import sweep
+from cli.workflows.reporter import Reporter
 from cli.workflows.sweep import Request, frozen_sweep
 from cli.workflows.sweep_shards import load_sweep, make_shards
+from registry.draft import Draft
+from registry.registration import Calibration
 from tests.support import SMALL_CALIBRATION, SMALL_RULE
 from tests.sweeps.support import AXES, QUIET
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _calibrated_once() -> Iterator[None]:
+    """A rule file in a folder is calibrated for real, once."""
+    known: dict[tuple[str, Path], Calibration | None] = {}
+    calibrate = sweep.simulated_calibration
+
+    def once(draft: Draft, folder: Path, reporter: Reporter) -> Calibration | None:
+        if (draft.sha256, folder) not in known:
+            known[draft.sha256, folder] = calibrate(draft, folder, reporter)
+        return known[draft.sha256, folder]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "simulated_calibration", once)
+        yield
 
 
 @pytest.fixture(scope="session")
