@@ -84,7 +84,8 @@ def sweep(
     with Console() as console:
         outcome = make_sweep(file, out, request, console, workers, executor.value)
     if outcome.jobs:
-        print(f"{outcome.runs} runs in {outcome.shards} shards, handed to Slurm: {', '.join(outcome.jobs)}")
+        jobs = f"{len(outcome.jobs)} jobs, {outcome.jobs[0]} the first"
+        print(f"{outcome.runs} runs (simulated, exploratory) in {outcome.shards} shards, handed to Slurm: {jobs}")
         return
     print(f"{outcome.runs} runs (simulated, exploratory) in {outcome.shards} shards, {outcome.made} made now: {out}")
 

@@ -35,7 +35,7 @@ def test_jobs_make_the_shards_and_a_second_submission_waits_for_them(
     program(programs, "sbatch", "echo Submitted batch job 17")
     typed = ("sweep", str(rule_file), "--out", "made", "--seeds", "0:1", "--shard-runs", "1", "--executor", "slurm")
     done = command(tmp_path / "study", *typed)
-    assert done.code == 0 and "17_0, 17_1" in done.out, done.text
+    assert done.code == 0 and "2 jobs, 17_0 the first" in done.out, done.text
     program(programs, "squeue", "echo '17_0|x|PENDING|None||1767225600|N/A|N/A'")
     again = command(tmp_path / "study", *typed)
     assert again.code == 2 and "may still be there" in again.err
