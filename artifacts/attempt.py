@@ -86,7 +86,7 @@ class AttemptWriter:
                 raise RecordError(f"table {name} does not have its schema", where=str(self.folder))
             path = self.folder / f"{name}.parquet"
             pq.write_table(table, path, compression="zstd")
-            _sync(path)
+            sync(path)
             digests[path.name] = FileDigest(sha256_file(path), path.stat().st_size, table.num_rows)
         return digests
 
@@ -117,9 +117,9 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file that is there whole or not at all, whatever happens."""
     partial = path.with_name(f"{path.name}.partial")
     partial.write_bytes(data)
-    _sync(partial)
+    sync(partial)
     partial.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def abandoned_cause(folder: Path) -> str | None:
@@ -149,7 +149,8 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Return when the file or folder is on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

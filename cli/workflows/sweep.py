@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from artifacts.attempt import sync
 from cli.workflows.explore import load_rule_file, simulated_calibration
 from cli.workflows.rehearse import provisional
 from cli.workflows.reporter import Reporter
@@ -18,7 +19,7 @@ from cli.workflows.sweep_axes import AXES, Value, values_of
 from cli.workflows.sweep_frozen import SWEEP_FILE, Sweep, differences, freeze_sweep, read_sweep
 from cli.workflows.sweep_grid import check_grid, grid_of
 from cli.workflows.sweep_jobs import submit_shards
-from cli.workflows.sweep_shards import PARTIAL, make_shard, missing_shards, remove_leftovers, sync
+from cli.workflows.sweep_shards import PARTIAL, make_shard, missing_shards, remove_leftovers
 from registry.design import Arm
 from registry.draft import Draft
 from registry.errors import StudyError
@@ -69,8 +70,8 @@ def make_sweep(
     sweep = read_sweep(data, str(out / SWEEP_FILE))
     _prepare(out, data)
     missing = missing_shards(out, sweep)
-    plural = f"{sweep.grid.runs:,} simulated runs of {sweep.arm.name}, exploratory"
-    reporter.say(f"{plural}: {sweep.shards} shards, {sweep.shards * len(sweep.tables)} files, {len(missing)} missing")
+    what = f"{sweep.grid.runs:,} simulated runs of {sweep.arm.name}, exploratory"
+    reporter.say(f"{what}: {sweep.shards} shards, {sweep.shards * len(sweep.tables)} files, {len(missing)} missing")
     if executor == SLURM:
         return Outcome(
             sweep.grid.runs, sweep.shards, 0, tuple(submit_shards(out, sweep.registration.cell.name, missing))

@@ -6,7 +6,6 @@ name and renamed; the readings come last, so that they say the shard is done.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from artifacts.attempt import sync
 from cli.workflows.rehearse import simulated_tables
 from cli.workflows.sweep_axes import Value
 from cli.workflows.sweep_columns import READINGS, SERIES, readings_table, records_schema, records_table, series_table
@@ -150,15 +150,6 @@ def _written_whole(targets: dict[str, Path]) -> Iterator[dict[str, Path]]:
     finally:
         for file in partial.values():
             file.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """Return when the file or folder is on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove_leftovers(folder: Path, sweep: Sweep) -> int:
