@@ -7,12 +7,19 @@ did there is in the attempt's own records.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from registry.errors import StudyError
 
-LOCAL, SLURM = "local", "slurm"
-EXECUTORS = (LOCAL, SLURM)
+
+class Executor(StrEnum):
+    """What makes runs: this machine's queue, or jobs of a Slurm cluster."""
+
+    LOCAL = "local"
+    SLURM = "slurm"
+
+
 DEFAULT = "default"
 """The Slurm setup of every cell that has none of its own."""
 
@@ -104,7 +111,7 @@ def executors_of(value: dict[str, Any], where: str) -> Executors:
 
     StudyError where a run needs more GPUs than are named.
     """
-    local = value.get(LOCAL, {})
+    local = value.get(Executor.LOCAL, {})
     queue = LocalQueue(**{**local, "gpus": tuple(map(str, local.get("gpus", ())))})
     if queue.gpus and queue.gpus_per_run > len(queue.gpus):
         raise StudyError(
@@ -113,7 +120,7 @@ def executors_of(value: dict[str, Any], where: str) -> Executors:
             value=queue.gpus_per_run,
             remedy=f"gpus names {len(queue.gpus)}",
         )
-    return Executors(queue, {name: _slurm(entry) for name, entry in value.get(SLURM, {}).items()})
+    return Executors(queue, {name: _slurm(entry) for name, entry in value.get(Executor.SLURM, {}).items()})
 
 
 def _slurm(value: dict[str, Any]) -> SlurmSetup:

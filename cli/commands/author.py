@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from registry.executors import Executor
+
 Identity = Annotated[str, typer.Argument(metavar="ID", help="The registration's id, e2 for example.")]
 
 
@@ -111,8 +113,8 @@ def run(
         bool, typer.Option("--exploratory", help="Run a rule file unregistered; marked so for ever.")
     ] = False,
     executor: Annotated[
-        str, typer.Option(help="local: this machine's queue; slurm: a job a run, see executors in study.yaml.")
-    ] = "local",
+        Executor, typer.Option(help="local: this machine's queue; slurm: a job a run, see executors in study.yaml.")
+    ] = Executor.LOCAL,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Submit jobs and leave them; status shows them.")] = False,
 ) -> None:
     """Run what is missing: arm x rate x seed.
@@ -130,7 +132,7 @@ def run(
     from registry.witness.policy_file import load_policy
 
     study = open_study(Path())
-    selection, how = Selection(seed, arm, rate), How(executor_named(executor), not no_wait)
+    selection, how = Selection(seed, arm, rate), How(executor, not no_wait)
     with Console() as console:
         if exploratory:
             from cli.workflows.explore import explore
@@ -153,16 +155,6 @@ def run(
         print(f"next: trapkit verify {identity}")
     if outcome.failures:
         raise typer.Exit(1)
-
-
-def executor_named(name: str) -> str:
-    """The executor of this name; StudyError where there is none."""
-    from registry.errors import StudyError
-    from registry.executors import EXECUTORS
-
-    if name not in EXECUTORS:
-        raise StudyError("no such executor", value=name, remedy=" or ".join(EXECUTORS))
-    return name
 
 
 def add_to(app: typer.Typer) -> None:

@@ -8,12 +8,7 @@ from typing import Annotated
 
 import typer
 
-
-class Executor(StrEnum):
-    """Where a sweep's shards are made."""
-
-    local = "local"
-    slurm = "slurm"
+from registry.executors import Executor
 
 
 class Statistic(StrEnum):
@@ -59,7 +54,7 @@ def sweep(
     ] = None,
     records: Annotated[bool, typer.Option("--records", help="Keep the raw records of every run, too.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes; default: the cores.")] = None,
-    executor: Annotated[Executor, typer.Option(help="Where to run.")] = Executor.local,
+    executor: Annotated[Executor, typer.Option(help="Where to run.")] = Executor.LOCAL,
 ) -> None:
     """Simulate a grid of runs around a rule file.
 
@@ -82,7 +77,7 @@ def sweep(
     axes = {name: text for name, text in typed.items() if text is not None}
     request = Request(axes, arm, bin_s, shard_runs, records)
     with Console() as console:
-        outcome = make_sweep(file, out, request, console, workers, executor.value)
+        outcome = make_sweep(file, out, request, console, workers, executor)
     if outcome.jobs:
         jobs = f"{len(outcome.jobs)} jobs, {outcome.jobs[0]} the first"
         print(f"{outcome.runs} runs (simulated, exploratory) in {outcome.shards} shards, handed to Slurm: {jobs}")
@@ -102,9 +97,7 @@ def tables(
     where: Annotated[
         list[str] | None, typer.Option(metavar="AXIS=VALUE", help="Only runs with this value; repeatable.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw it (.svg or .png; needs the extra plot).")
-    ] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw it (.svg or .png).")] = None,
 ) -> None:
     """Print a table of a sweep, or draw its phase diagram.
 

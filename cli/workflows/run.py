@@ -27,7 +27,7 @@ from cli.workflows.standings import LOCK_FILE, standings
 from registry.attempt_log import BRANCH, remote_tip
 from registry.design import RunId
 from registry.errors import RegistrationError, StudyError
-from registry.executors import LOCAL, SLURM
+from registry.executors import Executor
 from registry.publish import publish
 from registry.registration import Registration
 from registry.study import Study
@@ -66,17 +66,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class How:
-    """Where the runs are made: `executor` is one of `registry.executors.EXECUTORS`.
-    Jobs are followed to their ends unless `wait` is False.
-    """
+    """Where the runs are made. Jobs are followed to their ends unless `wait` is False."""
 
-    executor: str = LOCAL
+    executor: Executor = Executor.LOCAL
     wait: bool = True
 
 
 def check_here(how: How) -> None:
     """StudyError where runs that are no evidence are asked for as jobs."""
-    if how.executor != LOCAL:
+    if how.executor != Executor.LOCAL:
         raise StudyError(
             "exploratory runs are made on this machine", value=how.executor, remedy="trapkit sweep submits many of them"
         )
@@ -122,13 +120,13 @@ def run_registration(
             predict(study, repository, registered, policy, reporter)
         missing = [run for run in runs if run not in jobs and not _is_complete(records, run)]
         failures: tuple[str, ...] = ()
-        if missing and how.executor == SLURM:
+        if missing and how.executor == Executor.SLURM:
             submit(study, repository, registered, beacon, missing, records, reporter)
         elif missing:
             if registration.engine:
                 check_engines_gone(study)
             failures = LocalRuns(study, repository, registered, beacon, records).make(missing, reporter)
-        followed = [run for run in runs if run in jobs or run in missing] if how.executor == SLURM else []
+        followed = [run for run in runs if run in jobs or run in missing] if how.executor == Executor.SLURM else []
         if how.wait:
             failures += follow(study, repository, registration, followed, reporter)
         if missing or (followed and how.wait):

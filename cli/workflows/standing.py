@@ -92,8 +92,9 @@ def standing_of(files: RunFiles) -> Standing:
     complete = next((attempt for attempt in files.attempts if attempt.complete), None)
     pushed = [record for record in files.records if record.event == "complete"]
     if pushed or complete:
-        number = min(record.attempt for record in pushed) if pushed else complete.number if complete else None
-        return Standing(files.run, FINISHED, "" if pushed else "its result is not pushed yet", number)
+        if pushed:
+            return Standing(files.run, FINISHED, "", min(record.attempt for record in pushed))
+        return _unreported(files, complete.number) if complete else Standing(files.run, FINISHED)
     settled = {record.attempt for record in files.records if record.event == "abandoned"}
     starts = [record for record in files.records if record.event == "start" and record.attempt not in settled]
     if not starts:
@@ -102,6 +103,13 @@ def standing_of(files: RunFiles) -> Standing:
     if files.job and files.job.first == start.attempt:
         return _of_job(files, files.job)
     return _of_local(files, start.attempt)
+
+
+def _unreported(files: RunFiles, number: int) -> Standing:
+    """A run whose complete attempt nobody has pushed yet, with the job that made it."""
+    job = files.job if files.job and files.job.first <= number <= files.job.last else None
+    words = "its result is not pushed yet"
+    return Standing(files.run, FINISHED, words, number, job.state if job else None, job.job if job else None)
 
 
 def _without_open_start(files: RunFiles) -> Standing:

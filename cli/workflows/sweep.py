@@ -23,7 +23,7 @@ from cli.workflows.sweep_shards import PARTIAL, make_shard, missing_shards, remo
 from registry.design import Arm
 from registry.draft import Draft
 from registry.errors import StudyError
-from registry.executors import LOCAL, SLURM
+from registry.executors import Executor
 from registry.registration import read_registration
 from runners.local_queue import Queue, cores, run_all
 from runners.run_one import check_can_run
@@ -60,7 +60,12 @@ class Outcome:
 
 
 def make_sweep(
-    file: Path, out: Path, request: Request, reporter: Reporter, workers: int | None = None, executor: str = LOCAL
+    file: Path,
+    out: Path,
+    request: Request,
+    reporter: Reporter,
+    workers: int | None = None,
+    executor: Executor = Executor.LOCAL,
 ) -> Outcome:
     """Make what is missing of a sweep in folder `out`, new or begun before.
 
@@ -72,7 +77,7 @@ def make_sweep(
     missing = missing_shards(out, sweep)
     what = f"{sweep.grid.runs:,} simulated runs of {sweep.arm.name}, exploratory"
     reporter.say(f"{what}: {sweep.shards} shards, {sweep.shards * len(sweep.tables)} files, {len(missing)} missing")
-    if executor == SLURM:
+    if executor == Executor.SLURM:
         return Outcome(
             sweep.grid.runs, sweep.shards, 0, tuple(submit_shards(out, sweep.registration.cell.name, missing))
         )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from runners.slurm.calls import Call, invoke
 from runners.slurm.job import Job
 from runners.slurm.scheduler import ask, cancel, job_fields, lives, moment_of, parse
 from runners.slurm.submission import largest_array, submit_calls
+from tests.programs import SLURM_PROGRAMS, first_on_path, program
 
 LINES = """7_0|trap-a|RUNNING|None|node1|1767225600|1767225660|N/A
 7_1|trap-a|PENDING|Priority||1767225600|N/A|N/A
@@ -41,20 +41,12 @@ def test_a_time_of_another_form_is_none(text: str) -> None:
     assert moment_of(text) is None
 
 
-def program(folder: Path, name: str, script: str) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with stand-ins for Slurm's programs, each of which does nothing yet."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("sbatch", "srun", "squeue", "sacct", "scancel", "scontrol"):
-        program(folder, name, "exit 0")
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    first_on_path(monkeypatch, folder, dict.fromkeys(SLURM_PROGRAMS, "exit 0"))
     return folder
 
 

@@ -8,7 +8,7 @@ own, whose parent is gone: nothing may be left of it either.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +73,13 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 @needs_accounts
 @pytest.mark.parametrize("slurm", [True], ids=["accounts"], indirect=True)
 def test_jobs_come_to_every_end(tmp_path: Path, slurm: Cluster) -> None:
-    study = SlurmStudy(tmp_path, slurm, *(rule(name, seeds, horizon_s) for name, (seeds, horizon_s) in RULES.items()))
-    _is_submitted(study, RULES)
+    study = SlurmStudy(tmp_path, slurm, *(rule(name, *RULES[name]) for name in RULES))
+    _is_submitted(study)
     _is_killed_and_requeued(study)
     _is_cancelled(study)
     _fails(study)
     _complete(study)
-    _gives_way(study)
+    _gives_way(study, cause="preempted", told="was preempted")
     _makes_only_what_is_missing(study)
     _runs_out_of_time(study)
     _is_over(study)
@@ -87,23 +87,26 @@ def test_jobs_come_to_every_end(tmp_path: Path, slurm: Cluster) -> None:
 
 @pytest.mark.parametrize("slurm", [False], ids=["no-accounts"], indirect=True)
 def test_jobs_that_nobody_remembers(tmp_path: Path, slurm: Cluster) -> None:
-    names = ("ends", "cancelled", "good")
-    study = SlurmStudy(tmp_path, slurm, *(rule(name, *RULES[name]) for name in names))
-    _is_submitted(study, names)
+    study = SlurmStudy(tmp_path, slurm, *(rule(name, *RULES[name]) for name in RULES))
+    _is_submitted(study)
     _is_killed_and_requeued(study)
     _is_cancelled(study)
     study.wait(lambda: "good" not in slurm.said("squeue", "--states=all", "-o", "%j"), 60, "squeue has forgotten all")
+    _fails(study)
     _complete(study)
+    # What gave way says so only where accounts, or a grace time, keep it.
+    _gives_way(study, cause=None, told="asked to end: cancelled, requeued or killed")
     _makes_only_what_is_missing(study)
+    _runs_out_of_time(study)
     _is_over(study)
 
 
-def _is_submitted(study: SlurmStudy, names: Collection[str]) -> None:
-    """Jobs of these registrations go on, those that wait for a GPU apart."""
+def _is_submitted(study: SlurmStudy) -> None:
+    """Jobs of all registrations go on, those that wait for a GPU apart."""
     for (name, seed), options in OPTIONS.items():
         study.options(name, seed, options)
-    for name in (name for name in SETUPS if name in names):
-        done = study.submit(name, **SETUPS[name])
+    for name, setup in SETUPS.items():
+        done = study.submit(name, **setup)
         assert done.code == 0 and "submitted" in done.text, done.text
         if name == "spare":
             study.wait(lambda: study.under_way("spare", 0), 90, "the spare run's engine loads")
@@ -163,10 +166,10 @@ def _complete(study: SlurmStudy) -> None:
     assert f"4 runs were jobs, by their own records; the first: slurm job {jobs[0]['job']} on {node}" in proven.text
 
 
-def _gives_way(study: SlurmStudy) -> None:
+def _gives_way(study: SlurmStudy, *, cause: str | None, told: str) -> None:
     study.wait_state("spare", 0, ("finished",), RIGHT_S, "preempted")
-    told = study.abandoned("spare", 0)
-    assert told["cause"] == "preempted" and "was preempted" in told["reason"]
+    abandoned = study.abandoned("spare", 0)
+    assert abandoned["cause"] == cause and told in abandoned["reason"]
     assert (study.run_folder("spare", 0) / "attempt-2/run.json").exists()
 
 

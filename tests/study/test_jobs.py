@@ -5,13 +5,12 @@ what is announced, submitted, reported and made again. The real Slurm is in test
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import stat
 from pathlib import Path
 
 import pytest
 
+from tests.programs import SLURM_PROGRAMS, first_on_path
 from tests.support import Result, command, copy_study, empty_study
 
 EXECUTORS = """executors:
@@ -37,18 +36,12 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "slurm"
     folder.mkdir()
     scripts = {
+        **dict.fromkeys(SLURM_PROGRAMS, "exit 1"),
         "sbatch": f"[ ! -e {folder}/refuses ] && echo batch job 17 || {{ echo invalid partition >&2; exit 1; }}",
         "squeue": f"cat {folder}/says 2>/dev/null; [ ! -e {folder}/silent ]",
         "scancel": f'echo "$*" >> {folder}/cancelled; rm -f {folder}/says',
-        "sacct": "exit 1",
-        "scontrol": "exit 1",
-        "srun": "exit 1",
     }
-    for name, script in scripts.items():
-        path = folder / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    first_on_path(monkeypatch, folder, scripts)
     return folder
 
 
@@ -174,4 +167,4 @@ def test_cancel_ends_jobs_and_reports_them(study: Path, slurm: Path) -> None:
 
 def test_executors_are_named(study: Path) -> None:
     done = command(study, "run", "small", "--executor", "pbs")
-    assert done.code == 2 and "local or slurm" in done.text
+    assert done.code == 2 and "'pbs' is not one of 'local', 'slurm'" in done.text
