@@ -14,9 +14,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=10_000, help="How many literal seeds.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Also draw figures there (needs the extra plot).")
-    ] = None,
+    figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also draw figures there.")] = None,
 ) -> None:
     """Simulate the paper's tests, ours beside the printed.
 

@@ -21,9 +21,7 @@ def theory(
         bool, typer.Option("--conformance", help="Every number that the paper prints about model F, beside ours.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the sweep (.svg or .png; needs the extra plot).")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the sweep (.svg or .png).")] = None,
 ) -> None:
     """Compute where a trapped engine goes, by model F.
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from registry.errors import TrapError
-
 SUFFIXES = (".svg", ".png")
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072b2",
@@ -41,13 +39,11 @@ _NO_DATE = {".svg": {"Date": None, "Creator": None, "Type": None, "Format": None
 @contextmanager
 def drawing() -> Iterator[Any]:
     """Matplotlib's pyplot in our style, drawing to files only."""
-    try:
-        import matplotlib
+    import matplotlib
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise TrapError("matplotlib is not installed", remedy="pip install 'trapkit[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     with matplotlib.rc_context(_STYLE):
         yield pyplot
         pyplot.close("all")

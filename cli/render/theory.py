@@ -51,13 +51,11 @@ def conformance_text(rows: list[Comparison]) -> str:
 
 def draw_sweep(result: Sweep, file: Path) -> None:
     """Mean prompt, completions, backlog and gap growth against the load."""
-    try:
-        import matplotlib
+    import matplotlib
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise TrapError("matplotlib is not installed", remedy="pip install 'trapkit[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     if file.suffix not in (".svg", ".png"):
         raise TrapError("unknown kind of picture", where=str(file), remedy="name it .svg or .png")
     panels = (

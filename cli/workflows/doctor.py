@@ -52,7 +52,6 @@ class Probes:
     capacity: Capacity
     run: Callable[[Sequence[str], float], Ran]
     program: Callable[[str], str | None]
-    module: Callable[[str], bool]
     text_of: Callable[[Path], str]
     is_file: Callable[[Path], bool]
     brought: Callable[[Path], bool]

@@ -33,13 +33,6 @@ def shell(probes: Probes) -> Verdict:
     return Verdict(MISSING, f"~/{_RC_FILES[name]} does not have it; trapkit works as it is", f"add to it: {line}")
 
 
-def plotting(probes: Probes) -> Verdict:
-    """matplotlib, by its presence alone: importing it takes a second."""
-    if probes.module("matplotlib"):
-        return Verdict(OK, "matplotlib is there")
-    return Verdict(MISSING, "no matplotlib", "pip install 'trapkit[plot]'")
-
-
 def shared_memory(probes: Probes) -> Verdict:
     """Room in /dev/shm; containers often give 64 MB."""
     free = probes.capacity.shm_free_bytes
@@ -118,7 +111,6 @@ def engine_version(python: Path, adapter: str, build: str, probes: Probes) -> Ve
 
 OPTIONAL_CHECKS = (
     Check("shell", "typing trap instead of trapkit", shell),
-    Check("plotting", "--plot and pictures", plotting),
     Check("shared memory", "engines in several processes", shared_memory),
     Check("GPU", "engines on GPUs", gpu),
     Check("Slurm", "runs on a cluster", slurm),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import signal
@@ -37,7 +36,6 @@ def this_machine(folder: Path) -> Probes:
         capacity=_capacity(folder),
         run=_run,
         program=shutil.which,
-        module=lambda name: importlib.util.find_spec(name) is not None,
         text_of=_text_of,
         is_file=Path.is_file,
         brought=lambda path: _brought(path, roots),

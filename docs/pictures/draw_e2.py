@@ -4,7 +4,6 @@
 
 One seed of e2 at one rate, its arms beside each other: follow-up hit fraction
 and sessions present, in 60 s bins. The same run files give the same bytes.
-Needs the extra `plot` (matplotlib).
 """
 
 from __future__ import annotations

@@ -87,7 +87,6 @@ def healthy(**other: Any) -> Probes:
         "capacity": Capacity(8, 32 * GIB, 100 * GIB, 8 * GIB),
         "run": run,
         "program": lambda name: f"/usr/bin/{name}",
-        "module": lambda name: name == "matplotlib",
         "text_of": lambda path: 'eval "$(trapkit shell-init bash)"' if path == Path("/home/u/.bashrc") else "",
         "is_file": lambda _: False,
         "brought": lambda _: False,
@@ -189,7 +188,6 @@ def raising(error: Exception) -> Callable[..., Any]:
         (optional.shell, {"text_of": lambda _: ""}, MISSING, ".bashrc"),
         (optional.shell, {"environment": {}}, MISSING, "bash, zsh and fish"),
         (optional.shell, {"environment": {"SHELL": "/usr/bin/fish"}}, MISSING, "config.fish"),
-        (optional.plotting, {"module": lambda _: False}, MISSING, "matplotlib"),
         (optional.shared_memory, has(shm_free_bytes=None), MISSING, "/dev/shm"),
         (optional.shared_memory, has(shm_free_bytes=64 * 2**20), DEGRADED, "64 MiB"),
         (optional.gpu, {"programs": {"nvidia-smi": GONE}}, MISSING, "no nvidia-smi"),
@@ -209,7 +207,7 @@ def test_each_check_says_what_is_wrong_and_what_to_do(
 
 @pytest.mark.parametrize("check", [check for check in ALL if not check.online], ids=lambda check: str(check.name))
 def test_a_machine_without_any_program_is_still_told_of(check: Check) -> None:
-    bare = healthy(run=lambda *_: GONE, program=lambda _: None, module=lambda _: False, text_of=lambda _: "")
+    bare = healthy(run=lambda *_: GONE, program=lambda _: None, text_of=lambda _: "")
     (finding,) = examine([check], bare, online=False)
     assert finding.detail and finding.purpose
 

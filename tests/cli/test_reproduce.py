@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from cli.render.figures import marks_of, seed_of_median_release
 from cli.render.picture_arms import draw_arms
@@ -118,9 +117,3 @@ def test_a_picture_has_the_same_bytes_again(tmp_path: Path) -> None:
     for one, other in zip(*files, strict=True):
         assert one.read_bytes() == other.read_bytes()
         assert b"dc:date" not in one.read_bytes()
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(Exception, match="matplotlib is not installed"), drawing():
-        pass

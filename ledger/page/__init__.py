@@ -1,0 +1,1 @@
+"""Static pages: one file each, that asks for nothing and runs from a folder."""
