@@ -40,9 +40,11 @@ def _chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a process."""
+    """One browser for the tests of a module: while it is there, Playwright's event
+    loop runs in this thread, and no other can.
+    """
     path = _chromium()
     if path is None:
         assert os.environ.get("TRAP_BROWSER") != "required", "there is no Chromium here"
