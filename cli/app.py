@@ -19,6 +19,7 @@ from cli.commands import (
     operator,
     policy,
     reproduce,
+    share,
     start,
     sweep,
     theory,
@@ -39,7 +40,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
-for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
+MODULES = (
+    start, author, jobs, audit, share, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor,
+)  # fmt: skip
+for module in MODULES:
     module.add_to(app)
 
 

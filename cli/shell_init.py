@@ -28,6 +28,8 @@ SUBCOMMANDS: tuple[str, ...] = (
     "status",
     "ledger",
     "show",
+    "crate",
+    "workflow",
     "demo",
     "shell-init",
     "theory",
