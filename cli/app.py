@@ -17,6 +17,7 @@ from cli.commands import (
     gate,
     jobs,
     operator,
+    playground,
     policy,
     reproduce,
     start,
@@ -39,7 +40,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
-for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
+for module in (
+    start, author, jobs, audit, policy, theory, playground, operator, watch, gate, reproduce, sweep, witness, doctor,
+):  # fmt: skip
     module.add_to(app)
 
 
