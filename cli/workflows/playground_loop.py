@@ -46,6 +46,7 @@ DEEP_CUT = 0.9
 
 _GAP_SPAN_S = 600.0
 _HOUR_S = 3600.0
+_DIGITS = 4
 
 
 def loop_data(cells: Iterable[str], loads: Sequence[float]) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def loop_data(cells: Iterable[str], loads: Sequence[float]) -> dict[str, Any]:
                 engine = engine_numbers(CELLS[cell], workload, inputs.reference)
                 entry |= {"engine": engine}
                 steps |= _engine_columns(cell, workload, inputs, loads) | _engine_exits(engine, np.asarray(loads))
-            found[cell]["workloads"][name] = entry | {"columns": columns(steps)}
+            found[cell]["workloads"][name] = entry | {"columns": columns(steps, _DIGITS)}
     return {"loads": list(loads), "cells": found, "backlog": DRAINED_SESSIONS, "hit_tokens": _hit_tokens()}
 
 

@@ -29,6 +29,8 @@ from modelf.renewal import solve
 from modelf.turn_law import survivals
 from modelf.workload import WORKLOADS
 
+_CYCLES = range(0, 51, 5)
+
 
 def renewal_data(cells: Iterable[str], loads: Sequence[float]) -> dict[str, Any]:
     """The renewal cycle's entries: net maternity a_k, the same discounted by R^-k (its
@@ -62,9 +64,15 @@ def _cycle(inputs: Inputs, loads: Sequence[float]) -> dict[str, Any]:
     return {
         "columns": columns(values) | {"mix_top": tops(mix), "maternity_top": tops(maternity)},
         "maternity": shares(maternity),
+        "cycles": _cycles(padded(state.growth, missing)),
         "discounted": shares(discounted),
         "mix": shares(mix),
     }
+
+
+def _cycles(growth: Vector) -> list[list[float | int | None] | None]:
+    """Lengths of every fifth cycle, the first as 1; None where nothing grows."""
+    return [None if np.isnan(factor) else [rounded(factor**n, 4) for n in _CYCLES] for factor in growth]
 
 
 def maternities(inputs: Inputs, loads: Sequence[float]) -> Vector:

@@ -119,8 +119,8 @@ def replay_of(order: RunOrder) -> dict[str, Any]:
     return {
         "hits": [rounded(hit, 3) for hit in series.hits],
         **{name: [rounded(value, 3) if value >= 0.05 else 0 for value in values] for name, values in counts.items()},
-        "engaged_s": rounded(series.engaged_s, 6),
-        "release_s": rounded(series.release_s, 6),
+        "engaged_s": rounded(series.engaged_s, 4),
+        "release_s": rounded(series.release_s, 4),
     }
 
 

@@ -75,6 +75,7 @@ function follow(draw) {
   };
   for (const control of controls) control.addEventListener("input", update);
   byId("controls").hidden = false;
+  byId("without-script").hidden = true;
   for (const figure of document.querySelectorAll("figure[hidden]")) figure.hidden = false;
   update();
 }

@@ -108,6 +108,8 @@ byId("play").addEventListener("click", () => (timer === null ? play() : pause())
 byId("time").addEventListener("input", () => { reached = bin(); showBin(); if (timer === null) sayBin(); });
 byId("scenario").addEventListener("input", () => { drawScenario(); showBin(); if (timer === null) sayBin(); });
 byId("controls").hidden = false;
+byId("without-script").hidden = true;
 for (const figure of document.querySelectorAll("figure[hidden]")) figure.hidden = false;
 drawScenario();
 showBin();
+sayBin();

@@ -1,13 +1,17 @@
 // Gap against pool turnover on one logarithmic axis, simulated.
 const DECADES = 4;
+const TICKS = ["1 s", "10 s", "100 s", "1000 s", "10,000 s"];
+const ANCHORS = { 0: "start", [DECADES]: "end" };
 const place = (seconds) => Math.min(1, Math.max(0, Math.log10(seconds) / DECADES));
 
 function scaleBars(picture, gap, turnover) {
-  const ticks = [];
-  for (let decade = 1; decade < DECADES; decade += 1) {
+  const ticks = TICKS.flatMap((words, decade) => {
     const x = `${(100 * decade) / DECADES}%`;
-    ticks.push(drawn("line", { x1: x, x2: x, y1: "0", y2: "100%" }));
-  }
+    return [
+      drawn("line", { x1: x, x2: x, y1: 0, y2: 104 }),
+      drawn("text", { x, y: 122, "text-anchor": ANCHORS[decade] || "middle", class: "faint" }, words),
+    ];
+  });
   const bars = [["gap", gap, 8, "fill-orange"], ["turnover", turnover, 56, "fill-blue"]].flatMap(([name, seconds, y, kind]) => {
     if (seconds === null || seconds === undefined) return [];
     return [
