@@ -32,7 +32,7 @@ LOADS = tuple(n / 100 for n in [*range(90, 250), *range(250, 501, 2)])
 GROUPS = ((1, 5), (6, 10), (11, 20), (21, 60))
 """Turn numbers whose shares the calculator's table sums."""
 
-_TOPS = np.array([5, 10, 15, 20, 30, 40, 60, 80, 100])
+_TOPS = np.array([10, 15, 20, 30, 40, 60, 80, 100])
 
 DEFAULT = ("sglang-300k", "standard", 1.35)
 DRAINED_SESSIONS = 200

@@ -15,6 +15,7 @@ follow((entry) => {
   turnBars(byId("maternity"), of.discounted[index] || none, "fill-orange", of.maternity[index], entry.at("maternity_top") * data.per_percent);
   turnBars(byId("mix"), of.mix[index] || none, "fill-blue", normal.mix, entry.at("mix_top") * data.per_percent);
   const cycles = of.cycles[index] || [];
+  byId("cycles").closest("figure").hidden = cycles.length === 0;
   turnBars(byId("cycles"), cycles, "fill-purple", null, cycles[cycles.length - 1]);
   for (const place of document.querySelectorAll(".last-turn")) place.textContent = `turn ${none.length}`;
   for (const place of document.querySelectorAll(".last-cycle")) place.textContent = `${none.length} cycles later`;
