@@ -7,11 +7,7 @@ costs that the simulator takes.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from cli.workflows.playground_grid import rounded
 from modelf.cells import CELLS
@@ -23,15 +19,13 @@ from registry.plan import make_plan, plan_key
 from runners.simulated.run import simulate
 from verifier.readings import RunFrames, compute_readings
 from verifier.run_report import frames_of
-from verifier.series import series_of
-from verifier.turn_columns import Spans, float_column
 
 SEED = 1000
 HORIZON_S = 8700.0
 JUDGED = Window("judged", 5700.0, HORIZON_S)
 LAST = Window("last", 8100.0, HORIZON_S)
 BURST = Burst(sessions=200, start_s=1200.0, spread_s=60.0)
-BIN_S = 20.0
+CALM, TRAPPED = Arm("NOBURST"), Arm("BURST", burst=BURST)
 _RUN_DIGITS = 4
 FREED_HIT = 0.9
 """A run counts as freed if this share of the follow-ups in `LAST` were full hits."""
@@ -105,31 +99,3 @@ def many_readings(order: tuple[Window, tuple[RunOrder, ...]]) -> list[Row]:
     """`readings_of` several runs in one window; for a worker process."""
     window, runs = order
     return [readings_of(run, window) for run in runs]
-
-
-def replay_of(order: RunOrder) -> dict[str, Any]:
-    """One engine over time, in bins of `BIN_S`: hit fraction (None where no follow-up
-    finished), sessions at the engine, at the gate and idle in tools, all time averages.
-    """
-    made = frames(order)
-    series = series_of(made, HORIZON_S, BIN_S, CELLS[order.cell].cache_block_tokens)
-    present = _present(made, series.middle_s.size)
-    tools = np.maximum(present - series.outstanding - series.at_gate, 0.0)
-    counts = {"engine": series.outstanding, "gate": series.at_gate, "tools": tools}
-    return {
-        "hits": [rounded(hit, 3) for hit in series.hits],
-        **{name: [rounded(value, 3) if value >= 0.05 else 0 for value in values] for name, values in counts.items()},
-        "engaged_s": rounded(series.engaged_s, 4),
-        "release_s": rounded(series.release_s, 4),
-    }
-
-
-def _present(made: RunFrames, bins: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Sessions arrived and not over, averaged over each bin."""
-    begin_s, end_s = (float_column(made.sessions, name) for name in ("arrival_s", "end_s"))
-    spans = Spans(begin_s, np.where(np.isnan(end_s), np.inf, end_s), True)
-    edges = np.minimum(BIN_S * np.arange(bins + 1), HORIZON_S)
-    return np.array([
-        spans.overlaps(start_s, stop_s).sum() / (stop_s - start_s)
-        for start_s, stop_s in itertools.pairwise(edges)
-    ])  # fmt: skip

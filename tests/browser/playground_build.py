@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.workflows.playground import SCENARIOS, Grid, playground_data
+from cli.workflows.playground import Grid, playground_data
 from cli.workflows.playground_evidence import TRIALS
 from cli.workflows.playground_files import write_pages
+from cli.workflows.playground_replay import SCENARIOS
 
 GRID = Grid(
     cells=("sglang-300k", "vllm-300k", "vllm-cpu-mini"),
@@ -41,7 +42,8 @@ def _here(function: Callable[[Any], Any], orders: Iterable[Any]) -> Iterator[tup
 def small_data() -> dict[str, Any]:
     """The data of `GRID`, computed once a process; not to be changed."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("cli.workflows.playground.run_all", _here)
+        for room in ("playground", "playground_replay"):
+            patched.setattr(f"cli.workflows.{room}.run_all", _here)
         return playground_data(GRID, Silent())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.workflows.playground import RUN_LOADS, SCENARIOS, Grid
+from cli.workflows.playground import RUN_LOADS, Grid
 from cli.workflows.playground_evidence import TRIALS, evidence_row
 from cli.workflows.playground_files import write_pages
 from cli.workflows.playground_grid import (
@@ -23,7 +23,8 @@ from cli.workflows.playground_grid import (
 )
 from cli.workflows.playground_loop import loop_data
 from cli.workflows.playground_renewal import renewal_data
-from cli.workflows.playground_runs import lambda_ref_per_s, replay_of, why_not_run
+from cli.workflows.playground_replay import SCENARIOS, replay_of
+from cli.workflows.playground_runs import lambda_ref_per_s, why_not_run
 from cli.workflows.theory import sweep
 from modelf.advice import cuts
 from modelf.cells import CELLS
