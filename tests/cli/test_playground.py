@@ -32,8 +32,8 @@ from modelf.conformance import quantities
 from modelf.costs import COSTS
 from modelf.first_principles import all_miss_capacity, turn_costs
 from modelf.workload import STANDARD_WORKLOAD, WORKLOADS
-from registry.errors import TrapError
 from tests.browser.playground_build import small_data
+from tests.support import command
 
 EVERY = [(cell, workload) for cell in CELLS for workload in WORKLOADS]
 
@@ -188,7 +188,14 @@ def test_the_same_data_gives_the_same_bytes(small: dict[str, Any], tmp_path: Pat
     assert replay_of(order) == small["replay"]["scenarios"][0]["rescued"]
 
 
-def test_a_folder_that_cannot_be_written_is_said(small: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_writes_the_pages_and_says_which_to_open(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.workflows.playground.playground_data", lambda grid, reporter: small)
+    result = command(tmp_path, "playground", "--out", "pages")
+    assert (result.code, result.out) == (0, "")
+    assert "wrote 6 pages; open pages/index.html" in result.err
+    assert len(list((tmp_path / "pages").glob("*.html"))) == 6
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrapError, match="cannot be written"):
-        write_pages(small, tmp_path / "file")
+    refused = command(tmp_path, "playground", "--out", "file")
+    assert refused.code == 2 and "cannot be written" in refused.err and "--out DIR" in refused.err
