@@ -79,7 +79,7 @@ function sayBin() {
     const run = scenario()[arm];
     return `hit fraction ${shown(run.hits[i])}, ${shown(run.engine[i])} sessions at the engine, ${shown(run.gate[i])} at the gate`;
   };
-  byId("words").textContent = `Simulated, at ${byId("time-shown").textContent}. Left alone: ${engine("alone")}. Rescued: ${engine("rescued")}.`;
+  byId("words").textContent = `Simulated, at ${byId("time-shown").textContent}. Left alone: ${engine("alone")}. With the cap: ${engine("rescued")}.`;
 }
 
 function pause() {
