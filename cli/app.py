@@ -17,6 +17,7 @@ from cli.commands import (
     gate,
     jobs,
     operator,
+    playground,
     policy,
     reproduce,
     share,
@@ -41,7 +42,8 @@ app = typer.Typer(
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
 MODULES = (
-    start, author, jobs, audit, share, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor,
+    start, author, jobs, audit, share, policy, theory, playground, operator, watch, gate, reproduce, sweep, witness,
+    doctor,
 )  # fmt: skip
 for module in MODULES:
     module.add_to(app)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelf.costs import COSTS, Vector, mirror_costs
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modelf.costs import COSTS, MissCosts, Vector, mirror_costs
 from modelf.published import published
 from modelf.renewal import solve, threshold_slope
 from modelf.table3 import empty_after_cut, fewest_after_cut, present_at_cut, present_at_end, rate_that_empties
@@ -97,30 +100,41 @@ def quantities(cell: str, workload_name: str, rate: float) -> dict[str, float]:
     """Everything that model F says of one cell, workload and rate (a multiple
     of lambda_ref). KeyError for an unknown cell; ValueError where rho <= 1.
     """
+    costs, workload, reference = fitted(cell, workload_name)
+    return quantities_of(costs.turn_costs(workload), workload, rate, reference)
+
+
+def fitted(cell: str, workload_name: str) -> tuple[MissCosts, Workload, float]:
+    """The fitted costs of a cell under a workload, that workload, and lambda_ref
+    over its lambda_miss. KeyError for an unknown cell.
+    """
     mirror = workload_name == "mirror"
     workload = MIRROR_WORKLOAD if mirror else STANDARD_WORKLOAD
     costs = mirror_costs() if mirror and cell == "sglang-300k" else COSTS[cell]
-    reference = COSTS[cell].lambda_ref() / costs.lambda_miss(workload)
-    return quantities_of(costs.turn_costs(workload), workload, rate, reference)
+    return costs, workload, COSTS[cell].lambda_ref() / costs.lambda_miss(workload)
 
 
 def quantities_of(turn_costs: Vector, workload: Workload, rate: float, reference: float) -> dict[str, float]:
     """The same from turn costs; `reference` is lambda_ref over the workload's
     lambda_miss.
     """
-    state = solve(turn_costs, workload, rate * reference)
-    over_miss = float(state.completions_over_lambda_miss[0])
+    return {name: float(column[0]) for name, column in columns_of(turn_costs, workload, [rate], reference).items()}
+
+
+def columns_of(turn_costs: Vector, workload: Workload, rates: ArrayLike, reference: float) -> dict[str, Vector]:
+    """The same at many rates: each quantity with the shape of `rates`."""
+    state = solve(turn_costs, workload, np.asarray(rates, dtype=np.float64) * reference)
     return {
-        "rho": rate * reference,
-        "growth": float(state.growth[0]),
-        "mean_prompt_tokens": float(state.mean_prompt_tokens[0]),
-        "gap_slope": float(state.gap_slope[0]),
-        "completions_over_lambda_ref": over_miss / reference,
-        "completions_over_lambda_miss": over_miss,
-        "backlog_slope_over_excess": float(state.backlog_slope_over_excess[0]),
-        "quasi_static_ratio": float(state.quasi_static_ratio[0]),
-        "turn_count_factor": float(state.turn_count_factor[0]),
-        "cost_growth_factor": float(state.cost_growth_factor[0]),
+        "rho": state.rho,
+        "growth": state.growth,
+        "mean_prompt_tokens": state.mean_prompt_tokens,
+        "gap_slope": state.gap_slope,
+        "completions_over_lambda_ref": state.completions_over_lambda_miss / reference,
+        "completions_over_lambda_miss": state.completions_over_lambda_miss,
+        "backlog_slope_over_excess": state.backlog_slope_over_excess,
+        "quasi_static_ratio": state.quasi_static_ratio,
+        "turn_count_factor": state.turn_count_factor,
+        "cost_growth_factor": state.cost_growth_factor,
     }
 
 

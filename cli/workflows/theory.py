@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modelf.cells import Cell
+from modelf.cells import CELLS, Cell
 from modelf.conformance import Comparison, compare_all, quantities, quantities_of
-from modelf.costs import COSTS, session_cost
+from modelf.costs import COSTS, Vector, session_cost
 from modelf.first_principles import turn_costs
 from modelf.workload import STANDARD_WORKLOAD, WORKLOADS, Workload
 from registry.errors import StudyError, TrapError
@@ -80,20 +80,27 @@ def sweep(cell: str, workload: str, loads: tuple[float, ...], folder: Path) -> S
 
 
 def _own_cells(folder: Path) -> dict[str, Cell]:
-    """The cells with step costs of the study around a folder, if there is one."""
+    """The cells without fitted costs: of the study around a folder, if there is one, and our own."""
     try:
-        root = find_root(folder)
+        cells = cells_of(find_root(folder))
     except StudyError:
-        return {}
-    return {name: cell for name, cell in cells_of(root).items() if name not in COSTS and cell.step_costs}
+        cells = CELLS
+    return {name: cell for name, cell in cells.items() if name not in COSTS and cell.step_costs}
 
 
 def _own_quantities(cell: Cell, workload: Workload, load: float) -> dict[str, float]:
+    costs, reference = own_costs(cell, workload)
+    return quantities_of(costs, workload, load, reference)
+
+
+def own_costs(cell: Cell, workload: Workload) -> tuple[Vector, float]:
+    """Turn costs from a cell's own step costs, seconds, and lambda_ref (the standard
+    workload's all-miss capacity) over the workload's lambda_miss.
+    """
     assert cell.step_costs is not None
     costs = turn_costs(cell.step_costs, workload, cell.pool_tokens).all_miss_s
     standard = turn_costs(cell.step_costs, STANDARD_WORKLOAD, cell.pool_tokens).all_miss_s
-    reference = session_cost(workload, costs) / session_cost(STANDARD_WORKLOAD, standard)
-    return quantities_of(costs, workload, load, reference)
+    return costs, session_cost(workload, costs) / session_cost(STANDARD_WORKLOAD, standard)
 
 
 def conform() -> list[Comparison]:

