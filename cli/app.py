@@ -21,6 +21,7 @@ from cli.commands import (
     reproduce,
     start,
     sweep,
+    tables,
     theory,
     watch,
     witness,
@@ -39,7 +40,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
-for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
+for module in (
+    start,
+    author,
+    jobs,
+    audit,
+    policy,
+    theory,
+    operator,
+    watch,
+    gate,
+    reproduce,
+    sweep,
+    tables,
+    witness,
+    doctor,
+):
     module.add_to(app)
 
 

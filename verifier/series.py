@@ -1,4 +1,4 @@
-"""What a run did over time, in bins: for pictures, never for verdicts.
+"""What a run did over time, in bins: for pictures and tables, never for verdicts.
 
 Pure functions of the records; each bin says what the reading of the same name
 says in a window of the bin's bounds.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,11 @@ from verifier.turn_columns import (
     gate_spans,
     text_column,
 )
+
+MOST_BINS: Final = 150
+"""A run's coarse series has no more bins than this."""
+
+_ROUND: Final = (1.0, 2.0, 3.0, 6.0)
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,25 @@ class Series:
     completions_per_s: FloatArray
     engaged_s: float
     release_s: float
+
+
+def coarse_bin_s(horizon_s: float) -> float:
+    """The least of 1, 2, 3, 6, 10, 20, 30, 60, 100, ... seconds (and their tenths,
+    hundredths ...) with no more than `MOST_BINS` bins up to the horizon.
+    """
+    decade = 10.0 ** math.floor(math.log10(horizon_s / MOST_BINS))
+    widths = [decade * factor for factor in (*_ROUND, 10.0)]
+    return next(width for width in widths if horizon_s <= width * MOST_BINS * (1 + 1e-12))
+
+
+def in_groups(series: Series, name: str, bins: int) -> FloatArray:
+    """The mean of an array of a series over each group of `bins` whole bins; what
+    is left at the horizon, less than a group, is left out.
+    """
+    last_is_whole = math.isclose(series.middle_s[-1], (series.middle_s.size - 0.5) * series.bin_s)
+    groups = (series.middle_s.size - (not last_is_whole)) // bins
+    values: FloatArray = getattr(series, name)[: groups * bins]
+    return np.asarray(values.reshape(groups, bins).mean(axis=1))
 
 
 def series_of(frames: RunFrames, horizon_s: float, bin_s: float, cache_block_tokens: int) -> Series:

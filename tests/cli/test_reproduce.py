@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from cli.render.figures import marks_of, seed_of_median_release
+from cli.render.figures import seed_of_median_release
 from cli.render.picture_arms import draw_arms
 from cli.render.picture_basin import Dose, draw_basin
 from cli.render.picture_closed import draw_closed
 from cli.render.picture_mirror import draw_mirror
-from cli.render.picture_rescue import draw_rescue
+from cli.render.picture_rescue import RescueColumn, draw_rescue
 from cli.render.picture_theory import draw_theory
 from cli.render.pictures import drawing, save
 from cli.render.reproduction import reproduction_text
+from cli.workflows.arm_marks import marks_of
+from cli.workflows.flows import Flow
 from cli.workflows.rehearse import Rehearsal
 from cli.workflows.reproduce import Compared, Reproduction, shipped_draft
 from cli.workflows.reproduce_closed import ClosedPoints
-from cli.workflows.reproduce_series import FluidSeries
 from cli.workflows.reproduce_theory import TheoryPoints, theory_curves
 from modelf.closed_population import ClosedCurve
 from registry.design import RunId
@@ -85,8 +86,9 @@ def test_the_rescue_shown_is_the_one_of_median_release() -> None:
 
 def test_every_picture_is_called_simulated(tmp_path: Path) -> None:
     runs = {RunId(arm, 1.35, seed): series(seed) for arm in ("BURST", "NOBURST") for seed in (1, 2)}
-    fluid = {run: FluidSeries(MIDDLE_S, one.completions_per_s, one.outstanding) for run, one in runs.items()}
-    rescue = {"RESCUE": series(0.5, 200.0, 600.0), "NOBURST": series(0.1), "BURST": series(2.0)}
+    flows = {run: Flow(MIDDLE_S, one.completions_per_s, one.outstanding) for run, one in runs.items()}
+    names = {"rescued": "RESCUE", "quiet": "NOBURST", "untreated": "BURST"}
+    rescue = RescueColumn(series(0.5, 200.0, 600.0), series(0.1), series(2.0), names)
     curves = theory_curves(["sglang-300k"], np.linspace(1.1, 3.0, 20))
     points = [TheoryPoints("sglang-300k", True, *(np.array([2.0, 2.1]) for _ in range(5)))]
     sessions = np.array([8.0, 32.0])
@@ -94,11 +96,21 @@ def test_every_picture_is_called_simulated(tmp_path: Path) -> None:
     curve = ClosedCurve(*(np.ones(2) for _ in range(6)))
     with drawing() as plot:
         pictures = (
-            draw_rescue(plot, {"R1": rescue}, 1000.0),
-            draw_basin(plot, [Dose(25, 1, 20, 0, 3), Dose(60, 17, 20, 3, 3)], "bursts"),
-            draw_mirror(plot, runs, fluid, {}, lambda_ref_per_s=0.07, late=(600.0, 900.0)),
-            draw_theory(plot, points, curves),
-            draw_closed(plot, closed, curve, "sglang-300k"),
+            draw_rescue(plot, {"R1": rescue}, title="rescue", horizon_s=1000.0),
+            draw_basin(plot, {"ours": [Dose(25, 1, 20, 0, 3), Dose(60, 17, 20, 3, 3)]}, "bursts"),
+            draw_mirror(
+                plot,
+                flows,
+                flows,
+                {},
+                title="mirror",
+                names=("runs", "model F", "others"),
+                lambda_ref_per_s=0.07,
+                bin_s=100.0,
+                judged=(600.0, 900.0),
+            ),
+            draw_theory(plot, points, curves, "theory"),
+            draw_closed(plot, closed, curve, "closed"),
         )
         for figure in pictures:
             assert str(figure.get_suptitle()).startswith("SIMULATED: ")
@@ -110,7 +122,9 @@ def test_a_picture_has_the_same_bytes_again(tmp_path: Path) -> None:
     for folder in (tmp_path / "a", tmp_path / "b"):
         with drawing() as plot:
             marks = {"burst": [(100.0, 200.0)]}
-            figure = draw_arms(plot, runs, title="a test", marks=marks, judged=(500.0, 900.0), horizon_s=1000.0)
+            figure = draw_arms(
+                plot, runs, title="SIMULATED: a test", marks=marks, judged=(500.0, 900.0), horizon_s=1000.0
+            )
             assert str(figure.get_suptitle()).startswith("SIMULATED: a test")
             files.append(save(figure, folder, "arms"))
     assert [file.name for file in files[0]] == ["arms.svg", "arms.png"]
