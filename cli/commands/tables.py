@@ -33,7 +33,7 @@ class Format(StrEnum):
 
 def tables(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The folder of a sweep; without it, the study's tables.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder of a sweep; without it, the study's tables.")
     ] = None,
     rows: Annotated[
         str | None, typer.Option(metavar="AXIS", help="Of a sweep: the axis down, burst_sessions, say.")

@@ -71,7 +71,7 @@ def _figures(pyplot: Any, result: Reproduction, reporter: Reporter) -> Iterator[
         rho = np.linspace(_LEAST_RHO, 1.03 * most, _RHO_STEPS)
         count = sum(group.rho.size for group in points)
         title = title_of(SIMULATED, f"model F against {count} stuck runs")
-        yield "theory", draw_theory(pyplot, points, theory_curves(cells, rho), title)
+        yield "theory", draw_theory(pyplot, points, theory_curves(cells, rho), title, set_apart=True)
 
 
 def _drawn(rehearsal: Rehearsal, arms: tuple[str, ...] = (), seeds: int = MOST_SEEDS) -> list[RunId]:

@@ -40,11 +40,12 @@ def _look(group: TheoryPoints) -> dict[str, Any]:
             "markeredgewidth": 0, "label": f"{group.cell}, stuck runs"}  # fmt: skip
 
 
-def draw_theory(pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[TheoryPoints], title: str) -> Any:
+def draw_theory(
+    pyplot: Any, points: Sequence[TheoryPoints], curves: Sequence[TheoryPoints], title: str, *, set_apart: bool = False
+) -> Any:
     """Four panels against rho: a line a cell for model F, a dot a stuck run,
-    the quasi-static reading dashed.
+    the quasi-static reading dashed. `set_apart`: the cells' dots beside each other.
     """
-    set_apart = len({group.cell for group in points}) > 1
     figure, axes = pyplot.subplots(2, 2, figsize=(9.0, 7.0), layout="constrained", sharex=True)
     rho = curves[0].rho
     quasi_static = {"prompt": np.ones_like(rho), "completions": np.ones_like(rho), "backlog_slope": rho - 1.0}

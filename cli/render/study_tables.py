@@ -140,11 +140,8 @@ def _rescue_data(row: Rescue) -> Mapping[str, Value]:
         "quiet_arm": row.companions.quiet,
         "untreated_arm": row.companions.untreated,
     }
-    ranges: dict[str, Range | None] = {
-        "release_s": row.release_s,
-        "paused": row.paused,
-        "delay_session_h": row.delay_session_h,
-    }
+    ranges: dict[str, Range | None] = {"release_s": row.release_s, "paused": row.paused}
+    ranges["delay_session_h"] = row.delay_session_h
     for name, after in (("hit_fraction", row.hits), ("outstanding", row.outstanding)):
         ranges |= {f"{name}_{arm}": getattr(after, arm) if after else None for arm in _BESIDE}
     for name, found in ranges.items():
