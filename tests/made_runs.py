@@ -9,6 +9,7 @@ import numpy as np
 
 from cli.workflows.rehearse import provisional
 from cli.workflows.reproduce import shipped_draft
+from registry.beacon import BeaconValue
 from registry.design import RunId
 from registry.reading_catalogue import READING_KINDS
 from registry.registration import Calibration, Registration, read_registration
@@ -20,7 +21,6 @@ from verifier.status import Status
 from verifier.verdict import OverallVerdict
 
 LAMBDA_REF_PER_S = 0.072
-CALIBRATION = Calibration("all-miss-sglang-300k", 1, "0" * 64, 11_126.0, LAMBDA_REF_PER_S, {})
 
 Change = Callable[[Registration, RunId], Mapping[str, float]]
 
@@ -28,7 +28,8 @@ Change = Callable[[Registration, RunId], Mapping[str, float]]
 def registration_of(test: str) -> Registration:
     """A shipped rule file as if it were registered."""
     draft = shipped_draft(test)
-    return read_registration(provisional(draft, CALIBRATION if draft.calibration else None), test)
+    quoted = draft.calibration and Calibration(draft.calibration, 1, "0" * 64, 11_126.0, LAMBDA_REF_PER_S, {})
+    return read_registration(provisional(draft, quoted or None), test)
 
 
 def is_stuck(run: RunId) -> bool:
@@ -93,7 +94,8 @@ def proof_of(test: str, change: Change | None = None, *, simulated: bool = True)
     status = Status("registered", "made up", "registered")
     tag = f"reg/{test}/v1"
     check = proven(tag, "made up")
-    return Proof(tag, registration, check, status, [], None, runs=runs, verdict=OverallVerdict(True, "PASS"))
+    beacon = BeaconValue("local", 1, "ab" * 32, "made up")
+    return Proof(tag, registration, check, status, [], beacon, runs=runs, verdict=OverallVerdict(True, "PASS"))
 
 
 def report_of(*proofs: Proof) -> StudyReport:

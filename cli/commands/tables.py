@@ -94,11 +94,14 @@ def _refuse(what: str, remedy: str, **options: object) -> None:
 def _study_tables(output: Format, out: Path | None, runs: Path | None, policy: Path | None) -> None:
     from cli.render.study_index import printed
     from cli.workflows.study_tables import study_tables
-    from cli.workflows.write_tables import verified, write_tables
+    from cli.workflows.write_tables import make_folder, verified, write_tables
     from registry.study import find_root
     from registry.witness.policy_file import load_policy
 
-    trusted = load_policy(policy, find_root(Path())) if policy else None
+    root = find_root(Path())
+    trusted = load_policy(policy, root) if policy else None
+    if out:
+        make_folder(out)
     report = verified(Path(), runs, trusted, with_series=out is not None)
     if out:
         files = write_tables(report, out)

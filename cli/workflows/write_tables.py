@@ -42,14 +42,25 @@ def write_tables(report: StudyReport, folder: Path) -> list[Path]:
     return [_write(folder / name, text) for name, text in files.items()]
 
 
-def _write(path: Path, text: str) -> Path:
+def make_folder(folder: Path) -> None:
+    """Make a folder where there is none; StudyError where it cannot be."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.partial")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _write(path: Path, text: str) -> Path:
+    make_folder(path.parent)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
         partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(path)
     except OSError as error:
-        raise StudyError(
-            f"cannot be written: {error.strerror}", where=str(path), remedy="--out DIR: a folder"
-        ) from None
+        raise _unwritable(path, error) from None
     return path
+
+
+def _unwritable(path: Path, error: OSError) -> StudyError:
+    what = f"it cannot be written: {error.strerror}"
+    return StudyError(what, where=str(path), remedy="--out DIR: a folder that you may write to")
