@@ -9,7 +9,7 @@ import numpy as np
 from cli.render.picture_arms import draw_arms
 from cli.render.range_words import count_words, list_words, range_words
 from cli.workflows.arm_marks import marks_of
-from cli.workflows.figure_parts import MOST_SEEDS, csv_text, finished, first_seeds, made
+from cli.workflows.figure_parts import csv_text, finished, first_seeds, made
 from cli.workflows.study_runs import ShownRuns, title_of
 from ledger.page.figure import Figure
 from registry.design import RunId
@@ -45,7 +45,8 @@ def _words(runs: ShownRuns, series: dict[RunId, Series]) -> str:
         hits = range_of(late_mean(one, one.hits, since_s) for one in own)
         sessions = range_of(late_mean(one, one.outstanding, since_s) for one in own)
         parts.append(f"{arm} {range_words(hits, '.2f')} and {range_words(sessions, '.0f')}")
-    more = f" (only the first {MOST_SEEDS} are drawn)" if len(runs.design.seeds.values) > MOST_SEEDS else ""
+    arrived = sum(run.rate is not None for run in runs.series)
+    more = f" (the first {len(series)} of {arrived} runs are drawn)" if len(series) < arrived else ""
     rates = list_words(f"{rate:g}" for rate in dict.fromkeys(run.rate for run in series) if rate is not None)
     return (
         f"{made(runs.origin)}: {count_words(seeds, 'seed')}{more}, at {rates} lambda_ref. In the last tenth of the "

@@ -13,8 +13,8 @@ from cli.workflows.study_runs import ShownRuns
 from ledger.page.figure import Figure
 from registry.design import RunId
 
-MOST_SEEDS = 10
-"""More seeds than this are not drawn over time: lines would hide lines."""
+MOST_SEEDS, MOST_RATES, MOST_ARMS, MOST_LINES = 10, 6, 16, 240
+"""More than these are not drawn over time: lines would hide lines."""
 
 _MADE = {"simulated": "Simulated", "real": "Measured on a real engine", "mixed": "Simulated and measured"}
 
@@ -56,6 +56,11 @@ def finished(
 
 
 def first_seeds(runs: ShownRuns) -> list[RunId]:
-    """The runs of open arrivals that are drawn over time: those of the first seeds."""
-    seeds = runs.design.seeds.values[:MOST_SEEDS]
-    return [run for run in runs.series if run.rate is not None and run.seed in seeds]
+    """The runs of open arrivals that are drawn over time: those of the first seeds,
+    rates and arms, as many as can be told apart.
+    """
+    open_arms = [arm.name for arm in runs.design.arms if arm.population is None][:MOST_ARMS]
+    rates = runs.design.rates[:MOST_RATES]
+    most = max(1, min(MOST_SEEDS, MOST_LINES // max(1, len(open_arms) * len(rates))))
+    seeds = runs.design.seeds.values[:most]
+    return [run for run in runs.series if run.arm in open_arms and run.rate in rates and run.seed in seeds]

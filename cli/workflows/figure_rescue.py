@@ -10,7 +10,7 @@ from cli.render.picture_rescue import RescueColumn, draw_rescue
 from cli.render.pictures import LAMBDA_REF
 from cli.render.range_words import list_words, rate_words, value_words
 from cli.workflows.figure_over_time import LATE_SHARE, late_mean
-from cli.workflows.figure_parts import Cell, csv_text, finished, made
+from cli.workflows.figure_parts import MOST_RATES, Cell, csv_text, finished, made
 from cli.workflows.study_rescues import companions_of, gate_reading, is_rescue
 from cli.workflows.study_runs import ShownRuns, title_of
 from ledger.page.figure import Figure
@@ -26,7 +26,8 @@ def rescue(pyplot: Any, runs: ShownRuns) -> Figure | str:
     if not arms:
         return "no session cap engages inside its runs"
     pairs = [(arm, rate) for arm in arms for rate in runs.design.rates]
-    chosen = [found for arm, rate in pairs if (found := _median_release(runs, arm, rate))]
+    found = [one for arm, rate in pairs if (one := _median_release(runs, arm, rate))]
+    chosen = found[:MOST_RATES]
     if not chosen:
         return "no run of a capped arm to show"
     head = title_of(runs.origin, f"{runs.name}, a session cap inside a run (seeds of median release)")
@@ -40,8 +41,7 @@ def _median_release(runs: ShownRuns, arm: Arm, rate: float) -> RunId | None:
     """The run whose cap came off at the median time (the lower of two middle ones);
     a cap that never came off is later than all.
     """
-    own = [run for run in runs.series if (run.arm, run.rate) == (arm.name, rate)]
-    times = [(gate_reading(runs, run, "release_s"), run) for run in own]
+    times = [(gate_reading(runs, run, "release_s"), run) for run in runs.groups.get((arm.name, rate), [])]
     ordered = sorted((math.inf if math.isnan(release_s) else release_s, run.seed, run) for release_s, run in times)
     return ordered[(len(ordered) - 1) // 2][2] if ordered else None
 

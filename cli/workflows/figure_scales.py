@@ -21,22 +21,23 @@ from modelf.workload import STANDARD_WORKLOAD
 from registry.design import RunId
 from verifier.ranges import range_of
 
+_MOST_ROWS = 40
+"""More arms and rates than this are not drawn."""
+
 
 def time_scales(pyplot: Any, runs: ShownRuns) -> Figure | str:
     """The gap between a session's turns against the pool's turnover time, by arm
     and rate, in the window that the rule reads first.
     """
-    found: dict[tuple[str, float], list[RunId]] = {}
-    for run in runs.readings:
-        if run.rate is not None:
-            found.setdefault((run.arm, run.rate), []).append(run)
+    every = [(arm, rate, own) for (arm, rate), own in runs.groups.items() if rate is not None]
+    found = every[:_MOST_ROWS]
     rows = [
         TimeScales(
             f"{arm} at {rate:g} {LAMBDA_REF}",
             range_of(runs.judged_readings(run)["idle_s"] for run in own),
             range_of(runs.judged_readings(run)["turnover_s"] for run in own),
         )
-        for (arm, rate), own in found.items()
+        for arm, rate, own in found
     ]
     rows = [row for row in rows if row.gap_s.runs and row.turnover_s.runs]
     if not rows:
@@ -52,10 +53,11 @@ def time_scales(pyplot: Any, runs: ShownRuns) -> Figure | str:
     text = (
         f"{made(runs.origin)}, window {window}. The gap is longest against the turnover in {ends[0]}"
         f"{f'; shortest in {ends[1]}' if len(ends) > 1 else ''}."
+        f"{f' The first {len(found)} of {len(every)} arms and rates are drawn.' if len(found) < len(every) else ''}"
     )
     csv_rows = (
         (arm, rate, run.seed, runs.judged_readings(run)["idle_s"], runs.judged_readings(run)["turnover_s"])
-        for (arm, rate), own in found.items()
+        for arm, rate, own in found
         for run in own
     )
     data = csv_text(("arm", "rate_lambda_ref", "seed", "gap_s", "turnover_s"), csv_rows)
@@ -119,7 +121,8 @@ def basin(pyplot: Any, shown: Sequence[ShownRuns]) -> Figure | str:
     if not doses:
         return "no two sizes of burst on one cell, at one rate, with plans of their own"
     kept = [(one, run) for one, run in runs if _basin_name(one, run) in doses]
-    origin = origin_of(report for one, run in kept for report in one.reports if report.run == run)
+    used = {(one.name, run) for one, run in kept}
+    origin = origin_of(report for one in shown for report in one.reports if (one.name, report.run) in used)
     head = title_of(origin, "the runs that a burst leaves stuck, by its size")
     picture = draw_basin(pyplot, doses, head)
     parts = [

@@ -11,7 +11,7 @@ from cli.render.picture_mix import draw_mix
 from cli.render.picture_theory import draw_theory
 from cli.render.pictures import LAMBDA_REF
 from cli.render.range_words import count_words, list_words, percent_words, rate_words
-from cli.workflows.figure_parts import csv_text, finished, made
+from cli.workflows.figure_parts import MOST_RATES, csv_text, finished, made
 from cli.workflows.model_f import TurnCosts, costs_of, forecast, solved, stationary_prompt_tokens
 from cli.workflows.reproduce_theory import TheoryPoints, curve_of
 from cli.workflows.study_runs import ShownRuns, origin_of, title_of
@@ -19,6 +19,7 @@ from cli.workflows.study_tables import StuckRuns
 from ledger.page.figure import Figure
 from modelf.turn_law import survivals
 from modelf.workload import STANDARD_WORKLOAD
+from registry.design import RunId
 from verifier.ranges import errors_of
 
 _LEAST_RHO, _STEPS = 1.02, 150
@@ -118,9 +119,10 @@ def turn_mix(pyplot: Any, runs: ShownRuns) -> Figure | str:
     """The turns that a trapped server serves, by model F alone, at the registered
     rates; no run is in it.
     """
-    own = [run for run in runs.design.run_ids() if run.rate is not None]
-    said = {run.rate: found for run in reversed(own) if (found := forecast(runs.registration, run))}
-    costs = next((one for run in own if (one := costs_of(runs.registration, run))), None)
+    arm = next((arm.name for arm in runs.design.arms if arm.population is None), "")
+    own = [RunId(arm, rate, runs.design.seeds.values[0]) for rate in runs.design.rates[:MOST_RATES] if arm]
+    said = {run.rate: found for run in own if (found := forecast(runs.registration, run))}
+    costs = costs_of(runs.registration, own[0]) if own else None
     if not said or costs is None:
         return "no rate of it is above model F's all-miss capacity, or its cell has no costs"
     rates = [rate for rate in runs.design.rates if rate in said]

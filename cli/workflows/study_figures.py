@@ -36,7 +36,12 @@ def study_figures(report: StudyReport) -> list[Figure]:
 
 
 def drawn_figures(report: StudyReport) -> StudyFigures:
-    """The same, with what was not drawn and why."""
+    """The same, with what was not drawn and why.
+
+    ValueError for a report whose runs have no series.
+    """
+    if any(run.accepted and run.series is None for proof in report.proofs for run in proof.runs):
+        raise ValueError("the report's runs have no series: verify with_series")
     figures: list[Figure] = []
     not_drawn: list[LeftOut] = []
     with drawing() as pyplot:

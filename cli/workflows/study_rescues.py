@@ -75,8 +75,7 @@ def rescues_of(runs: ShownRuns) -> Iterator[Rescue]:
     """Every rescued arm and rate of a registration with a run to show."""
     for arm in filter(is_rescue, runs.design.arms):
         for rate in runs.design.rates:
-            chosen = [run for run in runs.readings if (run.arm, run.rate) == (arm.name, rate)]
-            if chosen:
+            if chosen := runs.groups.get((arm.name, rate)):
                 yield _rescue(runs, arm, rate, chosen)
 
 
@@ -126,7 +125,7 @@ def _after(
         return None
 
     def over(name: str | None) -> Range:
-        found = [run for run in runs.readings if (run.arm, run.rate) == (name, rate)]
+        found = runs.groups.get((name, rate), []) if name else []
         return range_of(runs.readings[run][window][reading] for run in found)
 
     return AfterRelease(over(arm), over(beside.quiet), over(beside.untreated))

@@ -49,6 +49,14 @@ class ShownRuns:
         return {report.run: report.readings for report in self.reports}
 
     @cached_property
+    def groups(self) -> Mapping[tuple[str, float | None], list[RunId]]:
+        """The runs shown by arm and rate, in the design's order."""
+        found: dict[tuple[str, float | None], list[RunId]] = {}
+        for report in self.reports:
+            found.setdefault((report.run.arm, report.run.rate), []).append(report.run)
+        return found
+
+    @cached_property
     def series(self) -> Mapping[RunId, Series]:
         """The coarse series of every run shown that has one."""
         return {report.run: report.series for report in self.reports if report.series}

@@ -108,7 +108,7 @@ def stuck_runs(runs: ShownRuns) -> Iterator[StuckRuns]:
         return
     for arm in (arm for arm in runs.design.arms if is_plain(arm)):
         for rate in runs.design.rates:
-            shown = [run for run in runs.readings if (run.arm, run.rate) == (arm.name, rate)]
+            shown = runs.groups.get((arm.name, rate), [])
             caught = tuple(run for run in shown if stuck(runs.judged_readings(run)))
             said = forecast(runs.registration, caught[0]) if caught else None
             if said:
@@ -128,7 +128,7 @@ def _statistics(rows: Sequence[StuckRuns]) -> Iterator[TheoryStatistics]:
 def _scored(runs: ShownRuns) -> Iterator[ScoreRow]:
     """The predictions of a registration, over the runs that are shown."""
     for score in runs.proof.scores:
-        seeds = {run.seed for run in runs.readings if (run.arm, run.rate) == (score.arm, score.rate)}
+        seeds = {run.seed for run in runs.groups.get((score.arm, score.rate), [])}
         both = [seed for seed in score.measured if seed in score.predicted and seed in seeds]
         pairs = [(float(score.measured[seed]), float(score.predicted[seed])) for seed in both]
         hits = sum(is_hit(predicted, measured, score.relative_tolerance) for measured, predicted in pairs)
