@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, legend_below
 from registry.design import RunId
 from verifier.series import Series
 
@@ -106,4 +106,4 @@ def _legend(figure: Any, looks: Mapping[str, dict[str, Any]], marks: Mapping[str
     handles += [Patch(color=ORANGE, alpha=0.3, linewidth=0, label=name) for name in marks]
     if judged:
         handles.append(Patch(color=GREY, alpha=0.2, linewidth=0, label="judged window"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6))
+    legend_below(figure, handles)

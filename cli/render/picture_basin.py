@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, legend_below
 from verifier.agreement import binomial_central
 
 _COLOURS = (RED, BLUE, GREEN, PURPLE, ORANGE, SKY, GREY)
@@ -45,7 +45,7 @@ def draw_basin(pyplot: Any, groups: Mapping[str, Sequence[Dose]], title: str) ->
                               textcoords="offset points", ha="center", fontsize=8)  # fmt: skip
     axis.set(xlabel="sessions in the burst", ylabel="share of runs stuck", ylim=(-0.05, 1.12))
     handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    legend_below(figure, handles.values())
     figure.suptitle(title, weight="bold")
     return figure
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cli.render.pictures import BLUE, GREY, RED
+from cli.render.pictures import BLUE, GREY, RED, legend_below
 from cli.workflows.flows import Flow
 from registry.design import RunId
 
@@ -60,7 +60,7 @@ def draw_mirror(
     axes[1, 0].set_ylim(bottom=0)
     axes[0, 0].set_ylabel(f"completions / $\\lambda_{{ref}}$, {bin_s:g} s bins")
     axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     seeds = len({run.seed for run in runs})
     figure.suptitle(f"{title}, {seeds} seed{'s' if seeds > 1 else ''}, their mean bold", weight="bold")
     return figure

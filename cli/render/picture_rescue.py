@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cli.render.pictures import BLUE, GREEN, GREY, RED
+from cli.render.pictures import BLUE, GREEN, GREY, RED, legend_below
 from verifier.series import Series
 
 _LOOKS = {
@@ -75,7 +75,7 @@ def draw_rescue(pyplot: Any, columns: Mapping[str, RescueColumn], *, title: str,
         axes[2 * block + 1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
     for axis in axes.flat:
         axis.set_visible(bool(axis.lines))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    legend_below(figure, handles.values())
     figure.suptitle(title, weight="bold")
     return figure
 

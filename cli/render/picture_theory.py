@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cli.render.pictures import BLUE, GREEN, GREY, PURPLE, RED, SKY
+from cli.render.pictures import BLUE, GREEN, GREY, PURPLE, RED, SKY, legend_below
 from cli.workflows.reproduce_theory import TheoryPoints
 
 _COLOURS = {"sglang-300k": RED, "sglang-native": BLUE, "vllm-300k": SKY, "h200-600k": GREEN, "llama-300k": PURPLE}
@@ -67,7 +67,7 @@ def draw_theory(
         axis.set_xlim(0.97, 1.05 * rho[-1])
         axis.set_xlabel("load $\\rho = \\lambda / \\lambda_{miss}$")
     handles = dict(zip(*reversed(axes[0, 1].get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    legend_below(figure, handles.values())
     apart = " (cells set apart by 1.5% of the load)" if set_apart else ""
     figure.suptitle(f"{title}{apart}", weight="bold")
     return figure

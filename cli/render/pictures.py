@@ -83,3 +83,11 @@ LAMBDA_REF = "$\\lambda_{ref}$"
 def without_formulas(text: str) -> str:
     """A picture's words where formulas are not shown."""
     return text.replace(LAMBDA_REF, "lambda_ref")
+
+
+def legend_below(figure: Any, handles: Any, most: int = 6) -> None:
+    """A legend under the axes, in as many columns as fit the figure's width."""
+    entries = list(handles)
+    longest_in = 0.065 * max((len(str(handle.get_label())) for handle in entries), default=0) + 0.6
+    columns = max(1, min(most, len(entries), int(figure.get_figwidth() / longest_in)))
+    figure.legend(handles=entries, loc="outside lower center", ncols=columns)
