@@ -122,7 +122,8 @@ def basin(pyplot: Any, shown: Sequence[ShownRuns]) -> Figure | str:
         return "no two sizes of burst on one cell, at one rate, with plans of their own"
     kept = [(one, run) for one, run in runs if _basin_name(one, run) in doses]
     used = {(one.name, run) for one, run in kept}
-    origin = origin_of(report for one in shown for report in one.reports if (one.name, report.run) in used)
+    reports = (report for one in shown for report in one.reports if (one.name, report.run) in used)
+    origin = origin_of(report.simulated is True for report in reports)
     head = title_of(origin, "the runs that a burst leaves stuck, by its size")
     picture = draw_basin(pyplot, doses, head)
     parts = [

@@ -41,7 +41,8 @@ def theory(pyplot: Any, rows: Sequence[StuckRuns], of: ShownRuns | None) -> Figu
     costs = dict.fromkeys(_costs(row) for row in rows)
     curves = [curve_of("model F", one.vector, one.workload, rho) for one in costs]
     count = sum(group.rho.size for group in points)
-    origin = origin_of(report for row in rows for report in row.runs.reports if report.run in row.stuck)
+    reports = (report for row in rows for report in row.runs.reports if report.run in row.stuck)
+    origin = origin_of(report.simulated is True for report in reports)
     head = title_of(
         origin, f"{of.name if of else 'all registrations'}, model F against {count_words(count, 'stuck run')}"
     )

@@ -64,7 +64,12 @@ class ShownRuns:
     @property
     def origin(self) -> str:
         """Whether its runs are `simulated`, `real` or `mixed`."""
-        return origin_of(self.reports)
+        return origin_of(self.kinds)
+
+    @property
+    def kinds(self) -> set[bool]:
+        """Whether its runs are simulated; without any, what was registered."""
+        return {report.simulated is True for report in self.reports} or {self.registration.engine is None}
 
     @property
     def design(self) -> Design:
@@ -121,9 +126,9 @@ def _why(run: RunReport) -> str:
     return f"{run.check.outcome}: {run.check.reason}" if run.check.outcome is not Outcome.PROVEN else run.state
 
 
-def origin_of(reports: Iterable[RunReport]) -> str:
+def origin_of(simulated: Iterable[bool]) -> str:
     """`simulated`, `real`, or `mixed` where some runs are and some are not."""
-    kinds = {report.simulated is True for report in reports}
+    kinds = set(simulated)
     return MIXED if len(kinds) > 1 else REAL if kinds == {False} else SIMULATED
 
 

@@ -89,7 +89,7 @@ def study_tables(report: StudyReport) -> StudyTables:
     theory = tuple(row for runs in shown for row in stuck_runs(runs))
     return StudyTables(
         study=report.study,
-        origin=origin_of(run for runs in shown for run in runs.reports),
+        origin=origin_of(kind for runs in shown for kind in runs.kinds),
         tests=tuple(shown),
         theory=theory,
         statistics=tuple(_statistics(theory)),

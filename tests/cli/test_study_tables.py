@@ -16,14 +16,15 @@ from cli.workflows.figure_completions import completions
 from cli.workflows.figure_over_time import over_time
 from cli.workflows.figure_rescue import rescue
 from cli.workflows.figure_scales import basin, closed, time_scales
-from cli.workflows.figure_theory import turn_mix
+from cli.workflows.figure_theory import theory, turn_mix
 from cli.workflows.model_f import FITTED, STEP, forecast
 from cli.workflows.study_figures import drawn_figures
 from cli.workflows.study_runs import shown_runs
-from cli.workflows.study_tables import QUANTITIES, study_tables
+from cli.workflows.study_tables import QUANTITIES, stuck_runs, study_tables
 from ledger.page.figure import Figure
 from modelf.published import published
 from registry.design import RunId
+from registry.engine_setup import EngineSetup
 from registry.registration import Registration
 from tests.made_runs import LAMBDA_REF_PER_S, is_stuck, proof_of, registration_of, report_of
 from verifier.check import refuted
@@ -109,23 +110,19 @@ def test_table_4_has_releases_and_what_came_after() -> None:
 
 
 def test_every_kind_of_figure_is_drawn_or_named_with_its_reason() -> None:
-    found = drawn_figures(report_of(proof_of("basin-1", as_model_f), proof_of("closed"), proof_of("basin-2")))
+    found = drawn_figures(report_of(proof_of("basin-1", as_model_f), proof_of("closed")))
     assert [one.name for one in found.figures] == [
         "basin-1-v1-over-time",
         "basin-1-v1-time-scales",
         "basin-1-v1-theory",
         "basin-1-v1-turn-mix",
         "closed-v1-closed-population",
-        "basin-2-v1-over-time",
-        "basin-2-v1-time-scales",
-        "basin-2-v1-theory",
-        "basin-2-v1-turn-mix",
-        "theory",
         "basin",
     ]
-    assert len(found.figures) + len(found.not_drawn) == 3 * 7 + 2
+    assert len(found.figures) + len(found.not_drawn) == 2 * 7 + 2
     reasons = {one.what: one.why for one in found.not_drawn}
     assert reasons["closed v1, over time"] == "no run with open arrivals to show"
+    assert reasons["study, model F against runs"].startswith("no two registrations")
     assert reasons["basin-1 v1, rescue and release"] == "no session cap engages inside its runs"
     for one in found.figures:
         assert one.title.startswith("MODEL F, no measurement" if one.name.endswith("mix") else "SIMULATED: ")
@@ -134,6 +131,18 @@ def test_every_kind_of_figure_is_drawn_or_named_with_its_reason() -> None:
         assert 40 < len(one.text) < 900
         assert "$" not in one.title + one.text
         assert len(rows(one.csv)) > 3
+
+
+def test_model_f_stands_beside_the_stuck_runs_of_all_registrations() -> None:
+    shown = shown_runs(report_of(*(proof_of(test, as_model_f) for test in ("basin-1", "mirror"))))
+    with drawing() as pyplot:
+        made = theory(pyplot, [row for one in shown for row in stuck_runs(one)], None)
+    assert isinstance(made, Figure)
+    assert made.title == "SIMULATED: all registrations, model F against 9 stuck runs"
+    found = rows(made.csv)
+    assert [row["of"] for row in found if row["seed"]] == ["basin-1 v1"] * 3 + ["mirror v1"] * 6
+    assert {row["of"] for row in found if not row["seed"]} == {"model F 1", "model F 2"}
+    assert "mean prompt by +2.0% (at worst +2.0%)" in made.text
 
 
 def test_time_scales_are_the_readings_of_every_run() -> None:
@@ -228,6 +237,17 @@ def test_a_run_that_does_not_hold_is_left_out_and_named() -> None:
     assert ("BURST", "1.35", "0") not in seen
     assert ("BURST", "1.35", "2") in seen
     assert "The proof of reg/e2/v1 FAILED" in made.text
+
+
+def test_a_real_engines_study_without_runs_is_not_called_simulated() -> None:
+    proof = proof_of("e2")
+    for run in proof.runs:
+        run.check, run.readings = None, {}
+    (simulator,) = shown_runs(report_of(proof))
+    assert simulator.origin == "simulated"
+    setup = EngineSetup("vllm", "a-model", 1000, 2048, 8)
+    (engine,) = shown_runs(report_of(replace(proof, registration=replace(simulator.registration, engine=setup))))
+    assert engine.origin == "real"
 
 
 def test_predictions_are_scored_over_the_runs_shown() -> None:
