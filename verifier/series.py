@@ -38,8 +38,9 @@ class Series:
     the horizon; arrays of shape (bins,).
 
     `middle_s` of each bin; `hits`: follow-up hit fraction by done_s (NaN where
-    none finished); `outstanding`: sessions waiting at or served by the engine,
-    time average; `at_gate`: sessions waiting at the gate; `completions_per_s`.
+    none finished, or the engine does not say what was cached of one);
+    `outstanding`: sessions waiting at or served by the engine, time average;
+    `at_gate`: sessions waiting at the gate; `completions_per_s`.
     `engaged_s` and `release_s` of the gate, NaN where it never was.
     """
 
@@ -94,7 +95,9 @@ def _hits(turns: TurnColumns, edges: FloatArray, block: int) -> FloatArray:
     finished = turns.where(equal_to(turns.outcome, "ok") & (turns.turn >= 2))
     count = _counts(finished.done_s, edges)
     hits = _counts(finished.done_s[full_hits(finished, block)], edges)
-    fraction: FloatArray = np.divide(hits, count, out=np.full(count.size, np.nan), where=count > 0)
+    unknown = _counts(finished.done_s[np.isnan(finished.cached_tokens)], edges)
+    known = (count > 0) & (unknown == 0)
+    fraction: FloatArray = np.divide(hits, count, out=np.full(count.size, np.nan), where=known)
     return fraction
 
 

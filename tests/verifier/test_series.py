@@ -66,3 +66,14 @@ def test_groups_of_bins_leave_out_what_is_not_whole(frames: RunFrames) -> None:
     assert in_groups(series, "completions_per_s", 3) == pytest.approx(coarse.completions_per_s[:2])
     assert in_groups(series, "outstanding", 3) == pytest.approx(coarse.outstanding[:2])
     assert in_groups(series, "outstanding", 7).size == 0
+
+
+def test_a_bin_in_which_the_engine_did_not_say_what_was_cached_has_no_fraction(frames: RunFrames) -> None:
+    turns = frames.turns.copy()
+    turns["cached_tokens"] = turns["cached_tokens"].astype("float64")
+    late = turns["done_s"] >= 120.0
+    turns.loc[late, "cached_tokens"] = np.nan
+    known = series_of(frames, HORIZON_S, BIN_S, CELL.cache_block_tokens)
+    series = series_of(replace(frames, turns=turns), HORIZON_S, BIN_S, CELL.cache_block_tokens)
+    np.testing.assert_array_equal(series.hits[:2], known.hits[:2])
+    assert np.isnan(series.hits[2:]).all()
