@@ -23,6 +23,7 @@ from cli.commands import (
     share,
     start,
     sweep,
+    tables,
     theory,
     watch,
     witness,
@@ -42,8 +43,8 @@ app = typer.Typer(
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
 MODULES = (
-    start, author, jobs, audit, share, policy, theory, playground, operator, watch, gate, reproduce, sweep, witness,
-    doctor,
+    start, author, jobs, audit, share, policy, theory, playground, operator, watch, gate, reproduce, sweep, tables,
+    witness, doctor,
 )  # fmt: skip
 for module in MODULES:
     module.add_to(app)

@@ -65,8 +65,11 @@ def prove_registration(
     earlier: dict[str, Proof],
     executions: Rerun,
     places: dict[tuple[str, RunId], int],
+    with_series: bool = False,
 ) -> Proof:
-    """The proof of one registration; `earlier` holds those that it quotes."""
+    """The proof of one registration; `earlier` holds those that it quotes.
+    `with_series`: its runs have their series, too.
+    """
     beacon = tag.draw.value
     checks = [
         check_tag(tag),
@@ -97,7 +100,7 @@ def prove_registration(
             check_log(evidence, tag),
         ]
         if drawable(tag.registration, beacon):
-            proof.runs = _run_reports(tag, beacon, records, runs, executions, places)
+            proof.runs = _run_reports(tag, beacon, records, runs, executions, places, with_series)
             frozen = frozen_predictions(evidence, tag)
             checks += [
                 *_run_checks(proof.runs),
@@ -136,6 +139,7 @@ def _run_reports(
     runs: Path,
     executions: Rerun,
     places: dict[tuple[str, RunId], int],
+    with_series: bool,
 ) -> list[RunReport]:
     registration = tag.registration
     assert registration is not None
@@ -160,6 +164,7 @@ def _run_reports(
             executions,
             places.get((tag.name, run)),
             releases(run),
+            with_series,
         )
         for run in design.run_ids()
     ]

@@ -34,6 +34,7 @@ from verifier.readings import RunFrames, compute_readings
 from verifier.reexecution import Rerun, check_reexecution
 from verifier.releases import Releases, first_release_s, opened_window
 from verifier.run_checks import PLAN_CHECKS, RunContext, check_identity
+from verifier.series import Series, coarse_bin_s, series_of
 from verifier.verdict import Readings, RunVerdict
 
 
@@ -43,7 +44,8 @@ class RunReport:
 
     `state` is complete, missing (never started), abandoned (started, no
     result), unrecorded (complete on disk, result not pushed), undecided (a
-    complete attempt that may not decide) or unavailable.
+    complete attempt that may not decide) or unavailable. `series` is there
+    where it was asked for and the run has readings.
     """
 
     run: RunId
@@ -59,6 +61,12 @@ class RunReport:
     readings: Readings = field(default_factory=dict)
     verdicts: list[RunVerdict] = field(default_factory=list)
     latency_bytes: bytes | None = None
+    series: Series | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether tables and pictures may show the run: read, and every check proven."""
+        return bool(self.readings) and self.check is not None and self.check.outcome is Outcome.PROVEN
 
 
 def state_without_result(records: list[AttemptRecord], runs: Path, registration: Registration, run: RunId) -> str:
@@ -78,8 +86,12 @@ def report_run(
     rerun: Rerun | None,
     job: int | None,
     releases: Releases,
+    with_series: bool = False,
 ) -> RunReport:
-    """Check one run and read it; its verdicts come when all runs are read."""
+    """Check one run and read it; its verdicts come when all runs are read.
+
+    `with_series`: also what it did over time, in coarse bins.
+    """
     chosen = deciding(records)
     if chosen is None:
         return RunReport(run, state_without_result(records, runs, registration, run))
@@ -114,6 +126,9 @@ def report_run(
         report.readings = read(frames, registration, run, releases)
         if checks[1].outcome is not Outcome.PROVEN:
             report.state, report.readings = "undecided", {}
+        elif with_series:
+            bin_s, block = coarse_bin_s(context.horizon_s), context.cell.cache_block_tokens
+            report.series = series_of(frames, context.horizon_s, bin_s, block)
         report.latency_bytes = frames.turns.done_s.to_numpy().tobytes()
     report.check = group(run.path, checks, "every check of the run holds")
     return report

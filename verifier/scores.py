@@ -73,7 +73,7 @@ def _score(
         if found is not None:
             measured[run.seed] = found
     tolerance = predictor.relative_tolerance
-    hits = sum(_hit(predicted[seed], value, tolerance) for seed, value in measured.items() if seed in predicted)
+    hits = sum(is_hit(predicted[seed], value, tolerance) for seed, value in measured.items() if seed in predicted)
     return Score(
         predictor.name,
         predictor.kind,
@@ -102,7 +102,8 @@ def _predicted(registration: Registration, predictor: Predictor, run: RunId, fro
     return predictor.value * (registration.references(run)[predictor.times] if predictor.times else 1.0)
 
 
-def _hit(predicted: float, measured: float, tolerance: float | None) -> bool:
+def is_hit(predicted: float, measured: float, tolerance: float | None) -> bool:
+    """Whether a run hit: within the relative tolerance, or (None) equal."""
     if tolerance is None:
         return predicted == measured
     return (

@@ -1,4 +1,4 @@
-"""What a run did over time, in bins: for pictures, never for verdicts.
+"""What a run did over time, in bins: for pictures and tables, never for verdicts.
 
 Pure functions of the records; each bin says what the reading of the same name
 says in a window of the bin's bounds.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,11 @@ from verifier.turn_columns import (
     text_column,
 )
 
+MOST_BINS: Final = 150
+"""A run's coarse series has no more bins than this."""
+
+_ROUND: Final = (1.0, 2.0, 3.0, 6.0)
+
 
 @dataclass(frozen=True)
 class Series:
@@ -32,8 +38,9 @@ class Series:
     the horizon; arrays of shape (bins,).
 
     `middle_s` of each bin; `hits`: follow-up hit fraction by done_s (NaN where
-    none finished); `outstanding`: sessions waiting at or served by the engine,
-    time average; `at_gate`: sessions waiting at the gate; `completions_per_s`.
+    none finished, or the engine does not say what was cached of one);
+    `outstanding`: sessions waiting at or served by the engine, time average;
+    `at_gate`: sessions waiting at the gate; `completions_per_s`.
     `engaged_s` and `release_s` of the gate, NaN where it never was.
     """
 
@@ -45,6 +52,25 @@ class Series:
     completions_per_s: FloatArray
     engaged_s: float
     release_s: float
+
+
+def coarse_bin_s(horizon_s: float) -> float:
+    """The least of 1, 2, 3, 6, 10, 20, 30, 60, 100, ... seconds (and their tenths,
+    hundredths ...) with no more than `MOST_BINS` bins up to the horizon.
+    """
+    decade = 10.0 ** math.floor(math.log10(horizon_s / MOST_BINS))
+    widths = [decade * factor for factor in (*_ROUND, 10.0)]
+    return next(width for width in widths if horizon_s <= width * MOST_BINS * (1 + 1e-12))
+
+
+def in_groups(series: Series, name: str, bins: int) -> FloatArray:
+    """The mean of an array of a series over each group of `bins` whole bins; what
+    is left at the horizon, less than a group, is left out.
+    """
+    last_is_whole = math.isclose(series.middle_s[-1], (series.middle_s.size - 0.5) * series.bin_s)
+    groups = (series.middle_s.size - (not last_is_whole)) // bins
+    values: FloatArray = getattr(series, name)[: groups * bins]
+    return np.asarray(values.reshape(groups, bins).mean(axis=1))
 
 
 def series_of(frames: RunFrames, horizon_s: float, bin_s: float, cache_block_tokens: int) -> Series:
@@ -69,7 +95,9 @@ def _hits(turns: TurnColumns, edges: FloatArray, block: int) -> FloatArray:
     finished = turns.where(equal_to(turns.outcome, "ok") & (turns.turn >= 2))
     count = _counts(finished.done_s, edges)
     hits = _counts(finished.done_s[full_hits(finished, block)], edges)
-    fraction: FloatArray = np.divide(hits, count, out=np.full(count.size, np.nan), where=count > 0)
+    unknown = _counts(finished.done_s[np.isnan(finished.cached_tokens)], edges)
+    known = (count > 0) & (unknown == 0)
+    fraction: FloatArray = np.divide(hits, count, out=np.full(count.size, np.nan), where=known)
     return fraction
 
 

@@ -25,9 +25,12 @@ from verifier.verdict import Readings
 Places = dict[tuple[str, RunId], int]
 
 
-def verify_study(evidence: StudyEvidence, runs: Path, only: str | None = None) -> StudyReport:
+def verify_study(
+    evidence: StudyEvidence, runs: Path, only: str | None = None, with_series: bool = False
+) -> StudyReport:
     """Verify every registration of a study, or `only` one id and what it
-    quotes. `runs` is the folder of run files.
+    quotes. `runs` is the folder of run files. `with_series`: the runs have
+    their series, too.
     """
     tags = _in_order(_selected(evidence.tags, only))
     predictions = [tag for tag in evidence.predictions if only is None or tag.id in {t.id for t in tags}]
@@ -35,7 +38,7 @@ def verify_study(evidence: StudyEvidence, runs: Path, only: str | None = None) -
     proofs: dict[str, Proof] = {}
     with rerun(jobs) as executions:
         for tag in tags:
-            proofs[tag.name] = prove_registration(tag, evidence, runs, proofs, executions, places)
+            proofs[tag.name] = prove_registration(tag, evidence, runs, proofs, executions, places, with_series)
         for tag in predictions:
             registered = next((t for t in tags if (t.id, t.version) == (tag.id, tag.version)), None)
             again = _evaluate_again(registered, executions, places)

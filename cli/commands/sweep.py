@@ -1,33 +1,13 @@
-"""Sweeps of simulated runs, and tables from them."""
+"""Sweeps of simulated runs."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from registry.executors import Executor
-
-
-class Statistic(StrEnum):
-    """What a table says of the values in a cell."""
-
-    MEAN = "mean"
-    MEDIAN = "median"
-    SHARE = "share"
-    MIN = "min"
-    MAX = "max"
-    COUNT = "count"
-
-
-class Format(StrEnum):
-    """How a table is printed."""
-
-    markdown = "markdown"
-    csv = "csv"
-    latex = "latex"
 
 
 def _axis(what: str) -> typer.models.OptionInfo:
@@ -85,39 +65,6 @@ def sweep(
     print(f"{outcome.runs} runs (simulated, exploratory) in {outcome.shards} shards, {outcome.made} made now: {out}")
 
 
-def tables(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep.")],
-    rows: Annotated[str, typer.Option(metavar="AXIS", help="The axis down: burst_sessions, say.")],
-    columns: Annotated[str, typer.Option(metavar="AXIS", help="The axis across: rate, say.")],
-    value: Annotated[str, typer.Option(metavar="NAME", help="WINDOW.READING, or a verdict: ARM.NAME.")],
-    statistic: Annotated[
-        Statistic | None, typer.Option(help="Default: the share of a verdict, the median of a reading.")
-    ] = None,
-    output: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.markdown,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="AXIS=VALUE", help="Only runs with this value; repeatable.")
-    ] = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw it (.svg or .png).")] = None,
-) -> None:
-    """Print a table of a sweep, or draw its phase diagram.
-
-    An unfinished sweep has a table, too: it says how many runs there are.
-
-    Example: trapkit tables build/sweep --rows burst_sessions --columns rate --value BURST.trapped
-    """
-    from cli.render.pivot import pivot_csv, pivot_latex, pivot_markdown
-    from cli.workflows.sweep_tables import pivot
-
-    shown = {Format.markdown: pivot_markdown, Format.csv: pivot_csv, Format.latex: pivot_latex}[output]
-    table = pivot(folder, rows, columns, value, statistic.value if statistic else None, where or [])
-    if figure:
-        from cli.render.picture_phase import draw_pivot
-
-        draw_pivot(table, figure)
-    print(shown(table))
-
-
 def add_to(app: typer.Typer) -> None:
-    """Add these commands to the program."""
-    for command in (sweep, tables):
-        app.command()(command)
+    """Add this command to the program."""
+    app.command()(sweep)

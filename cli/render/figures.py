@@ -13,16 +13,19 @@ from cli.render.picture_arms import draw_arms
 from cli.render.picture_basin import Dose, draw_basin
 from cli.render.picture_closed import draw_closed
 from cli.render.picture_mirror import draw_mirror
-from cli.render.picture_rescue import draw_rescue
+from cli.render.picture_rescue import RescueColumn, draw_rescue
 from cli.render.picture_theory import draw_theory
 from cli.render.pictures import drawing, save
+from cli.workflows.arm_marks import marks_of
+from cli.workflows.flows import Flow, run_flow
 from cli.workflows.rehearse import Rehearsal
 from cli.workflows.reporter import Reporter
 from cli.workflows.reproduce import Reproduction
 from cli.workflows.reproduce_closed import closed_points, predicted_curve
-from cli.workflows.reproduce_series import all_series, fluid_series
+from cli.workflows.reproduce_series import all_series, literal_fluid
 from cli.workflows.reproduce_theory import stuck_points, theory_curves
-from registry.design import Design, RunId, Window
+from cli.workflows.study_runs import SIMULATED, title_of
+from registry.design import RunId, Window
 
 BIN_S = 60.0
 MIRROR_BIN_S = 300.0
@@ -30,6 +33,7 @@ MOST_SEEDS = 10
 """More seeds than this are not drawn over time: lines would hide lines."""
 
 _RESCUES = ("r1", "r4")
+_RESCUE_ARMS = {"rescued": "RESCUE", "quiet": "NOBURST", "untreated": "BURST"}
 _BASINS = ("basin-1", "basin-2")
 _MIRROR, _STANDARD, _FLUID = "mirror", "e2", "fluid-completions"
 _LEAST_RHO, _RHO_STEPS = 1.02, 150
@@ -50,19 +54,24 @@ def _figures(pyplot: Any, result: Reproduction, reporter: Reporter) -> Iterator[
     for test, rehearsal in rehearsals.items():
         if rehearsal.registration.draft.design.rates:
             yield test, _arms(pyplot, rehearsal, reporter)
-        elif closed := closed_points(rehearsal):
-            yield test, draw_closed(pyplot, closed, predicted_curve(rehearsal), rehearsal.registration.cell.name)
+        elif closed := closed_points(rehearsal.registration, rehearsal.readings, rehearsal.seeds):
+            cell = rehearsal.registration.cell.name
+            title = title_of(SIMULATED, f"throughput and hits of a closed population, cell {cell}")
+            yield test, draw_closed(pyplot, closed, predicted_curve(rehearsal.registration), title)
     if any(test in rehearsals for test in _RESCUES):
         yield "rescue", _rescue(pyplot, rehearsals, reporter)
     if doses := _doses(result):
-        yield "basin", draw_basin(pyplot, doses, "which bursts trap, cell sglang-300k at 1.65 $\\lambda_{ref}$")
+        title = title_of(SIMULATED, "which bursts trap, cell sglang-300k at 1.65 $\\lambda_{ref}$")
+        yield "basin", draw_basin(pyplot, {f"simulated, {doses[0].runs} seeds": doses}, title)
     if _MIRROR in rehearsals:
         yield "mirror-completions", _mirror(pyplot, rehearsals, reporter)
     if points := stuck_points(rehearsals.values()):
         most = max(float(group.rho.max()) for group in points)
         cells = dict.fromkeys(group.cell for group in points)
         rho = np.linspace(_LEAST_RHO, 1.03 * most, _RHO_STEPS)
-        yield "theory", draw_theory(pyplot, points, theory_curves(cells, rho))
+        count = sum(group.rho.size for group in points)
+        title = title_of(SIMULATED, f"model F against {count} stuck runs")
+        yield "theory", draw_theory(pyplot, points, theory_curves(cells, rho), title, set_apart=True)
 
 
 def _drawn(rehearsal: Rehearsal, arms: tuple[str, ...] = (), seeds: int = MOST_SEEDS) -> list[RunId]:
@@ -77,25 +86,9 @@ def _arms(pyplot: Any, rehearsal: Rehearsal, reporter: Reporter) -> Any:
     series = all_series(rehearsal, _drawn(rehearsal), BIN_S, reporter)
     judged = draft.design.window(draft.judged_window)
     span = (judged.start_s, judged.end_s) if isinstance(judged, Window) else None
-    title = f"{draft.id}, cell {draft.cell.name}"
+    title = title_of(SIMULATED, f"{draft.id}, cell {draft.cell.name}")
     marks, horizon_s = marks_of(draft.design), draft.design.horizon_s
     return draw_arms(pyplot, series, title=title, marks=marks, judged=span, horizon_s=horizon_s)
-
-
-def marks_of(design: Design) -> dict[str, list[tuple[float, float]]]:
-    """What was done to the engine and when: words to spans of seconds."""
-    marks: dict[str, dict[tuple[float, float], None]] = {}
-    for arm in design.arms:
-        spans = {
-            "burst": arm.burst and (arm.burst.start_s, arm.burst.spread_s),
-            "new sessions refused": arm.shed and (arm.shed.start_s, arm.shed.duration_s),
-            "tool calls longer": arm.tool_slowdown and (arm.tool_slowdown.start_s, arm.tool_slowdown.duration_s),
-            "arrivals cut": arm.cut and (arm.cut.at_s, design.horizon_s - arm.cut.at_s),
-        }
-        for words, span in spans.items():
-            if span:
-                marks.setdefault(words, {})[span[0], span[0] + span[1]] = None
-    return {words: list(found) for words, found in marks.items()}
 
 
 def _rescue(pyplot: Any, rehearsals: dict[str, Rehearsal], reporter: Reporter) -> Any:
@@ -107,9 +100,11 @@ def _rescue(pyplot: Any, rehearsals: dict[str, Rehearsal], reporter: Reporter) -
             runs = [run for run in rehearsal.readings if (run.rate, run.seed) == (rate, seed)]
             series = all_series(rehearsal, runs, BIN_S, reporter)
             title = f"{test.upper()}, {rehearsal.registration.cell.name}, {rate:g} $\\lambda_{{ref}}$, seed {seed}"
-            columns[title] = {run.arm: one for run, one in series.items()}
+            arms = {run.arm: one for run, one in series.items()}
+            columns[title] = RescueColumn(arms["RESCUE"], arms["NOBURST"], arms["BURST"], _RESCUE_ARMS)
     horizon_s = max(r.registration.draft.design.horizon_s for t, r in rehearsals.items() if t in _RESCUES)
-    return draw_rescue(pyplot, columns, horizon_s)
+    title = title_of(SIMULATED, "a session cap rescues an established trap (seeds of median release)")
+    return draw_rescue(pyplot, columns, title=title, horizon_s=horizon_s)
 
 
 def seed_of_median_release(rehearsal: Rehearsal, rate: float) -> int:
@@ -149,9 +144,16 @@ def _mirror(pyplot: Any, rehearsals: dict[str, Rehearsal], reporter: Reporter) -
     assert isinstance(late, Window)
     return draw_mirror(
         pyplot,
-        all_series(rehearsal, runs, MIRROR_BIN_S, reporter),
-        {run: fluid_series(registration, _FLUID, run, MIRROR_BIN_S) for run in runs},
-        all_series(standard, _drawn(standard, ("BURST",)), MIRROR_BIN_S, reporter) if standard else {},
+        _flows(rehearsal, runs, reporter),
+        {run: literal_fluid(registration, _FLUID, run, MIRROR_BIN_S) for run in runs},
+        _flows(standard, _drawn(standard, ("BURST",)), reporter) if standard else {},
+        title=title_of(SIMULATED, "MIRROR (at most 20 turns a session)"),
+        names=("MIRROR, trapped", "model F on MIRROR's plans", "standard workload, trapped"),
         lambda_ref_per_s=registration.calibration.lambda_ref_per_s,
-        late=(late.start_s, late.end_s),
+        bin_s=MIRROR_BIN_S,
+        judged=(late.start_s, late.end_s),
     )
+
+
+def _flows(rehearsal: Rehearsal, runs: list[RunId], reporter: Reporter) -> dict[RunId, Flow]:
+    return {run: run_flow(one) for run, one in all_series(rehearsal, runs, MIRROR_BIN_S, reporter).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from cli.render.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, legend_below
 from registry.design import RunId
 from verifier.series import Series
 
@@ -29,12 +29,20 @@ COLOURS = {
 }
 _OTHERS = (PURPLE, SKY, ORANGE, GREY)
 _COLUMNS = 3
-_STYLES: dict[str, Any] = {"CAPPED": "--", "NOBURST": "-"}
+_STYLES = ("-", "--", ":", "-.")
+_DASHED = {"CAPPED"}
 
 
-def colour_of(arm: str, arms: Sequence[str]) -> str:
-    """An arm's colour: its own, or one by its place among the arms."""
-    return COLOURS.get(arm) or _OTHERS[list(arms).index(arm) % len(_OTHERS)]
+def looks_of(arms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Each arm's colour and line: its own colour, or one by its place; arms of one
+    colour differ in their lines.
+    """
+    looks: dict[str, dict[str, Any]] = {}
+    for place, arm in enumerate(arms):
+        colour = COLOURS.get(arm) or _OTHERS[place % len(_OTHERS)]
+        before = sum(look["color"] == colour for look in looks.values()) + (arm in _DASHED)
+        looks[arm] = {"color": colour, "linestyle": _STYLES[before % len(_STYLES)]}
+    return looks
 
 
 def draw_arms(
@@ -48,11 +56,12 @@ def draw_arms(
 ) -> Any:
     """One column a rate: follow-up hit fraction above, sessions below.
 
-    `marks` are spans of seconds to shade, by what they mean; `judged` the window
-    that the rule reads.
+    `title` says whether the runs are simulated. `marks` are spans of seconds to
+    shade, by what they mean; `judged` the window that the rule reads.
     """
     rates = list(dict.fromkeys(run.rate for run in series))
     arms = list(dict.fromkeys(run.arm for run in series))
+    looks = looks_of(arms)
     seeds = len({run.seed for run in series})
     columns = min(len(rates), _COLUMNS)
     blocks = -(-len(rates) // _COLUMNS)
@@ -65,8 +74,7 @@ def draw_arms(
         above, below = axes[2 * block : 2 * block + 2, column]
         for run, one in series.items():
             if run.rate == rate:
-                look = {"color": colour_of(run.arm, arms), "linewidth": 0.8, "alpha": 0.65}
-                look["linestyle"] = _STYLES.get(run.arm, "-")
+                look = looks[run.arm] | {"linewidth": 0.8, "alpha": 0.65}
                 above.plot(one.middle_s, one.hits, **look)
                 below.plot(one.middle_s, one.outstanding, **look)
         _dress(above, below, rate, marks, judged)
@@ -75,8 +83,8 @@ def draw_arms(
         axes[2 * block + 1, 0].set(ylabel="sessions waiting at or\nserved by the engine", ylim=(0, None))
     for axis in axes.flat:
         axis.set_visible(bool(axis.lines))
-    _legend(figure, axes[0, 0], arms, marks, judged)
-    figure.suptitle(f"SIMULATED: {title}, {seeds} seed{'s' if seeds > 1 else ''}", weight="bold")
+    _legend(figure, looks, marks, judged)
+    figure.suptitle(f"{title}, {seeds} seed{'s' if seeds > 1 else ''}", weight="bold")
     return figure
 
 
@@ -90,14 +98,12 @@ def _dress(above: Any, below: Any, rate: float | None, marks: Mapping[str, Any],
             axis.axvspan(*judged, color=GREY, alpha=0.10, linewidth=0)
 
 
-def _legend(figure: Any, axis: Any, arms: list[str], marks: Mapping[str, Any], judged: Any) -> None:
+def _legend(figure: Any, looks: Mapping[str, dict[str, Any]], marks: Mapping[str, Any], judged: Any) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Any] = [
-        Line2D([], [], color=colour_of(arm, arms), linestyle=_STYLES.get(arm, "-"), label=arm) for arm in arms
-    ]
+    handles: list[Any] = [Line2D([], [], label=arm, **look) for arm, look in looks.items()]
     handles += [Patch(color=ORANGE, alpha=0.3, linewidth=0, label=name) for name in marks]
     if judged:
         handles.append(Patch(color=GREY, alpha=0.2, linewidth=0, label="judged window"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6))
+    legend_below(figure, handles)

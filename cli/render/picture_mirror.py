@@ -1,4 +1,4 @@
-"""MIRROR's completions and sessions, beside model F on the same plans."""
+"""Completions and sessions of runs, beside model F on the same plans."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from cli.render.pictures import BLUE, GREY, RED
-from cli.workflows.reproduce_series import FluidSeries
+from cli.render.pictures import BLUE, GREY, RED, legend_below
+from cli.workflows.flows import Flow
 from registry.design import RunId
-from verifier.series import Series
 
 
 def draw_mirror(
     pyplot: Any,
-    runs: Mapping[RunId, Series],
-    fluids: Mapping[RunId, FluidSeries],
-    standard: Mapping[RunId, Series],
+    runs: Mapping[RunId, Flow],
+    fluids: Mapping[RunId, Flow],
+    others: Mapping[RunId, Flow],
     *,
+    title: str,
+    names: tuple[str, str, str],
     lambda_ref_per_s: float,
-    late: tuple[float, float],
+    bin_s: float,
+    judged: tuple[float, float] | None,
 ) -> Any:
-    """Completions over lambda_ref in bins above, sessions below, a column a
-    rate; seeds thin, their mean thick. `standard`: the standard workload's
-    trapped runs, in grey, where there are some.
+    """Completions over lambda_ref in bins of `bin_s` above, sessions below, a
+    column a rate; seeds thin, their mean thick. `others`: runs of another
+    workload, in grey, where there are some. `names` of the three in the legend.
     """
     rates = list(dict.fromkeys(run.rate for run in runs))
     figure, axes = pyplot.subplots(
@@ -39,27 +41,28 @@ def draw_mirror(
     for column, rate in enumerate(rates):
         above, below = axes[:, column]
         groups = (
-            ("standard workload, trapped", standard, GREY, "-", "outstanding"),
-            ("MIRROR, trapped", runs, RED, "-", "outstanding"),
-            ("model F on MIRROR's plans", fluids, BLUE, "--", "present"),
+            (names[2], others, GREY, "-"),
+            (names[0], runs, RED, "-"),
+            (names[1], fluids, BLUE, "--"),
         )
-        for label, group, colour, style, sessions in groups:
-            chosen: list[Any] = [one for run, one in group.items() if run.rate == rate]
+        for label, group, colour, style in groups:
+            chosen = [one for run, one in group.items() if run.rate == rate]
             if chosen:
                 completions = [one.completions_per_s / lambda_ref_per_s for one in chosen]
                 _bundle(above, chosen[0].middle_s, completions, colour, style, label)
-                _bundle(below, chosen[0].middle_s, [getattr(one, sessions) for one in chosen], colour, style, label)
+                _bundle(below, chosen[0].middle_s, [one.sessions for one in chosen], colour, style, label)
         above.set_title(f"{rate:g} $\\lambda_{{ref}}$")
         below.set_xlabel("time from the run's start, s")
         for axis in (above, below):
-            axis.axvspan(*late, color=GREY, alpha=0.10, linewidth=0, label="window of the rule")
+            if judged:
+                axis.axvspan(*judged, color=GREY, alpha=0.10, linewidth=0, label="window of the rule")
     axes[0, 0].set(ylim=(0, None), xlim=(0, None))
     axes[1, 0].set_ylim(bottom=0)
-    axes[0, 0].set_ylabel(f"completions / $\\lambda_{{ref}}$, {next(iter(runs.values())).bin_s:g} s bins")
+    axes[0, 0].set_ylabel(f"completions / $\\lambda_{{ref}}$, {bin_s:g} s bins")
     axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
     seeds = len({run.seed for run in runs})
-    figure.suptitle(f"SIMULATED: MIRROR (at most 20 turns a session), {seeds} seeds, their mean bold", weight="bold")
+    figure.suptitle(f"{title}, {seeds} seed{'s' if seeds > 1 else ''}, their mean bold", weight="bold")
     return figure
 
 

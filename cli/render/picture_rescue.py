@@ -3,46 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cli.render.pictures import BLUE, GREEN, GREY, RED
+from cli.render.pictures import BLUE, GREEN, GREY, RED, legend_below
 from verifier.series import Series
 
 _LOOKS = {
-    "BURST": {"color": RED, "linewidth": 1.2},
-    "NOBURST": {"color": BLUE, "linewidth": 2.4, "alpha": 0.6},
-    "RESCUE": {"color": GREEN, "linewidth": 1.4},
+    "untreated": {"color": RED, "linewidth": 1.2},
+    "quiet": {"color": BLUE, "linewidth": 2.4, "alpha": 0.6},
+    "rescued": {"color": GREEN, "linewidth": 1.4},
 }
-_WORDS = {"BURST": "BURST, never capped", "NOBURST": "NOBURST", "RESCUE": "RESCUE"}
+_MOST_COLUMNS = 3
 
 
-def draw_rescue(pyplot: Any, columns: Mapping[str, Mapping[str, Series]], horizon_s: float) -> Any:
-    """One column a test and rate (its title: the arms' series): hits above,
-    sessions below; shaded green while the cap is engaged, grey after release.
+@dataclass(frozen=True)
+class RescueColumn:
+    """One seed at one rate: the capped run, and those beside it (None: not there);
+    `names` are the arms' names, as in the fields.
     """
+
+    rescued: Series
+    quiet: Series | None
+    untreated: Series | None
+    names: Mapping[str, str]
+
+    @property
+    def lines(self) -> dict[str, Series]:
+        """The runs there are, in the order in which they are drawn."""
+        found = {role: getattr(self, role) for role in ("untreated", "quiet", "rescued")}
+        return {role: series for role, series in found.items() if series is not None}
+
+
+def draw_rescue(pyplot: Any, columns: Mapping[str, RescueColumn], *, title: str, horizon_s: float) -> Any:
+    """One column a test and rate (its title: its runs): hits above, sessions
+    below; shaded green while the cap is engaged, grey after release.
+    """
+    across = min(len(columns), _MOST_COLUMNS)
+    blocks = -(-len(columns) // _MOST_COLUMNS)
     figure, axes = pyplot.subplots(
-        2, len(columns), figsize=(3.9 * len(columns) + 1.0, 5.4), layout="constrained", sharex=True, squeeze=False
+        2 * blocks,
+        across,
+        figsize=(max(3.9 * across + 1.0, 7.0), 4.9 * blocks + 0.5),
+        layout="constrained",
+        sharex=True,
+        squeeze=False,
     )
-    for column, (title, arms) in enumerate(columns.items()):
-        above, below = axes[:, column]
-        for arm, series in arms.items():
-            above.plot(series.middle_s, series.hits, label=_WORDS.get(arm, arm), **_LOOKS.get(arm, {}))
-            below.plot(series.middle_s, series.outstanding, **_LOOKS.get(arm, {}))
-        rescue = arms["RESCUE"]
-        below.plot(rescue.middle_s, rescue.at_gate, ":", color=GREEN, label="RESCUE, waiting at the client")
+    handles: dict[str, Any] = {}
+    for place, (head, column) in enumerate(columns.items()):
+        block, across_place = divmod(place, _MOST_COLUMNS)
+        above, below = axes[2 * block : 2 * block + 2, across_place]
+        for role, series in column.lines.items():
+            label = f"{column.names[role]}, never capped" if role == "untreated" else column.names[role]
+            above.plot(series.middle_s, series.hits, label=label, **_LOOKS[role])
+            below.plot(series.middle_s, series.outstanding, **_LOOKS[role])
+        rescue = column.rescued
+        waiting = f"{column.names['rescued']}, waiting at the client"
+        below.plot(rescue.middle_s, rescue.at_gate, ":", color=GREEN, label=waiting)
         _shade((above, below), rescue, horizon_s)
-        above.set_title(title, fontsize=9)
+        above.set_title(head, fontsize=9)
         above.set_ylim(-0.04, 1.06)
         below.set_ylim(bottom=0)
         above.set_xlim(0, horizon_s)
         below.set_xlabel("time from the run's start, s")
-    axes[0, 0].set_ylabel("follow-up hit fraction")
-    axes[1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
-    handles = [h for axis in axes[:, 0] for h in axis.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=6)
-    figure.suptitle("SIMULATED: a session cap rescues an established trap (seeds of median release)", weight="bold")
+        for axis in (above, below):
+            handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    for block in range(blocks):
+        axes[2 * block, 0].set_ylabel("follow-up hit fraction")
+        axes[2 * block + 1, 0].set_ylabel("sessions waiting at or\nserved by the engine")
+    for axis in axes.flat:
+        axis.set_visible(bool(axis.lines))
+    legend_below(figure, handles.values())
+    figure.suptitle(title, weight="bold")
     return figure
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from registry.plain_text import plain
 
 SUFFIXES = (".svg", ".png")
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
@@ -59,3 +62,32 @@ def save_as(figure: Any, file: Path) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata=_NO_DATE[file.suffix])
     return file
+
+
+def svg_text(figure: Any) -> str:
+    """A figure as the text of its SVG file, undated."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", metadata=_NO_DATE[".svg"])
+    return file.getvalue().decode("utf-8")
+
+
+def words(text: object) -> str:
+    """A study's own words as matplotlib shows them plainly, never as formulas."""
+    return plain(text, 120).replace("$", r"\$")
+
+
+LAMBDA_REF = "$\\lambda_{ref}$"
+"""The reference rate, as a formula in pictures."""
+
+
+def without_formulas(text: str) -> str:
+    """A picture's words where formulas are not shown."""
+    return text.replace(LAMBDA_REF, "lambda_ref")
+
+
+def legend_below(figure: Any, handles: Any, most: int = 6) -> None:
+    """A legend under the axes, in as many columns as fit the figure's width."""
+    entries = list(handles)
+    longest_in = 0.065 * max((len(str(handle.get_label())) for handle in entries), default=0) + 0.6
+    columns = max(1, min(most, len(entries), int(figure.get_figwidth() / longest_in)))
+    figure.legend(handles=entries, loc="outside lower center", ncols=columns)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from cli.workflows.rehearse import Rehearsal
 from modelf.closed_population import ClosedCurve, closed_curve
+from registry.design import RunId
+from registry.registration import Registration
 from verifier.exact_statistics import FloatArray
+from verifier.verdict import Readings
 
 _GRID = 60
 
@@ -16,7 +20,8 @@ _GRID = 60
 @dataclass(frozen=True)
 class ClosedPoints:
     """Runs of closed populations of the cell's own pool: `sessions` (n,) and,
-    at each, turns/s and follow-up hit fraction of every seed, (n, seeds).
+    at each, turns/s and follow-up hit fraction of every seed, (n, seeds); NaN
+    for a run that is not there.
     """
 
     sessions: FloatArray
@@ -24,31 +29,39 @@ class ClosedPoints:
     hits: FloatArray
 
 
-def closed_points(rehearsal: Rehearsal) -> ClosedPoints | None:
+def medians(values: FloatArray) -> FloatArray:
+    """The median of each row of (n, seeds), what is not defined left out."""
+    rows = [row[np.isfinite(row)] for row in values]
+    return np.array([np.median(row) if row.size else math.nan for row in rows])
+
+
+def closed_points(
+    registration: Registration, readings: Mapping[RunId, Readings], seeds: tuple[int, ...]
+) -> ClosedPoints | None:
     """The points, in the window that the rule judges; None where the design
     has no closed populations, or changes pool or caching.
     """
-    draft = rehearsal.registration.draft
+    draft = registration.draft
     arms = [arm for arm in draft.design.arms if arm.population and arm.caching and arm.pool_tokens is None]
     if len(arms) != len(draft.design.arms):
         return None
     arms.sort(key=lambda arm: arm.population or 0)
-    rows = [
-        [readings[draft.judged_window] for run, readings in rehearsal.readings.items() if run.arm == arm.name]
-        for arm in arms
-    ]
-    return ClosedPoints(
-        sessions=np.array([arm.population for arm in arms], dtype=np.float64),
-        turns_per_s=np.array([[one["turns_per_s"] for one in row] for row in rows]),
-        hits=np.array([[one["followup_hit_fraction"] for one in row] for row in rows]),
-    )
+
+    def of(reading: str) -> FloatArray:
+        runs = [[readings.get(RunId(arm.name, None, seed)) for seed in seeds] for arm in arms]
+        return np.array([[one[draft.judged_window][reading] if one else math.nan for one in row] for row in runs])
+
+    sessions = np.array([arm.population for arm in arms], dtype=np.float64)
+    return ClosedPoints(sessions, of("turns_per_s"), of("followup_hit_fraction"))
 
 
-def predicted_curve(rehearsal: Rehearsal) -> ClosedCurve:
-    """What the closed population's theory says, from the cell's step costs."""
-    registration = rehearsal.registration
+def predicted_curve(registration: Registration) -> ClosedCurve | None:
+    """What the closed population's theory says, from the cell's step costs; None
+    where the cell has none.
+    """
     costs = registration.cell.step_costs
-    assert costs is not None
+    if costs is None:
+        return None
     most = max(arm.population or 1 for arm in registration.draft.design.arms)
     sessions = np.linspace(2.0, 1.03 * most, _GRID)
     return closed_curve(costs, registration.draft.design.workload, registration.cell.pool_tokens, sessions)

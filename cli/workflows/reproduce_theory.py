@@ -9,9 +9,9 @@ import numpy as np
 
 from cli.workflows.rehearse import Rehearsal
 from cli.workflows.reproduce_values import reference_scales
-from modelf.costs import COSTS
+from modelf.costs import COSTS, Vector
 from modelf.renewal import mean_stationary_prompt_tokens, solve
-from modelf.workload import STANDARD_WORKLOAD
+from modelf.workload import STANDARD_WORKLOAD, Workload
 from verifier.exact_statistics import FloatArray
 
 WINDOW = "judged"
@@ -72,10 +72,12 @@ def _point(rehearsal: Rehearsal, rate: float, readings: Mapping[str, float]) -> 
 
 def theory_curves(cells: Iterable[str], rho: FloatArray) -> list[TheoryPoints]:
     """Model F's asymptotic values for cells at the loads `rho`, all above 1."""
-    curves = []
-    for cell in cells:
-        state = solve(COSTS[cell].turn_costs(STANDARD_WORKLOAD), STANDARD_WORKLOAD, rho)
-        prompt = state.mean_prompt_tokens / mean_stationary_prompt_tokens(STANDARD_WORKLOAD)
-        over_miss = state.completions_over_lambda_miss
-        curves.append(TheoryPoints(cell, False, rho, prompt, over_miss, rho - over_miss, state.gap_slope))
-    return curves
+    return [curve_of(cell, COSTS[cell].turn_costs(STANDARD_WORKLOAD), STANDARD_WORKLOAD, rho) for cell in cells]
+
+
+def curve_of(name: str, turn_costs: Vector, workload: Workload, rho: FloatArray) -> TheoryPoints:
+    """Model F's asymptotic values for one cell's costs and one workload."""
+    state = solve(turn_costs, workload, rho)
+    prompt = state.mean_prompt_tokens / mean_stationary_prompt_tokens(workload)
+    over_miss = state.completions_over_lambda_miss
+    return TheoryPoints(name, False, rho, prompt, over_miss, rho - over_miss, state.gap_slope)

@@ -24,13 +24,15 @@ def verify(
     online: bool = False,
     hours: Path | None = None,
     live: bool = True,
+    with_series: bool = False,
 ) -> tuple[StudyReport, StudyEvidence]:
     """Verify a study, or one registration of it and what it quotes.
 
     `runs` is the folder of run files; by default the study's own. `policy` is
     the auditor's, by default what `load_policy` finds. With `online` the
     witnesses are asked again; `hours` is a folder for GH Archive's hours.
-    Without `live` a local witness's own log is left alone.
+    Without `live` a local witness's own log is left alone. `with_series`: the
+    runs have their series, for tables and pictures.
     """
     root = find_root(start)
     if runs is not None and not runs.is_dir():
@@ -47,4 +49,4 @@ def verify(
         raise RegistrationError(
             "not registered", value=only, remedy=f"registered here: {', '.join(known) or 'none yet'}"
         )
-    return verify_study(evidence, runs.resolve() if runs else root / "runs", only), evidence
+    return verify_study(evidence, runs.resolve() if runs else root / "runs", only, with_series), evidence

@@ -6,23 +6,19 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from cli.render.figures import marks_of, seed_of_median_release
+from cli.render.figures import _figures, seed_of_median_release
 from cli.render.picture_arms import draw_arms
-from cli.render.picture_basin import Dose, draw_basin
-from cli.render.picture_closed import draw_closed
-from cli.render.picture_mirror import draw_mirror
-from cli.render.picture_rescue import draw_rescue
-from cli.render.picture_theory import draw_theory
 from cli.render.pictures import drawing, save
+from cli.render.progress import Console
 from cli.render.reproduction import reproduction_text
+from cli.workflows.arm_marks import marks_of
+from cli.workflows.flows import Flow
 from cli.workflows.rehearse import Rehearsal
-from cli.workflows.reproduce import Compared, Reproduction, shipped_draft
-from cli.workflows.reproduce_closed import ClosedPoints
-from cli.workflows.reproduce_series import FluidSeries
-from cli.workflows.reproduce_theory import TheoryPoints, theory_curves
-from modelf.closed_population import ClosedCurve
+from cli.workflows.reproduce import Compared, Reproduction, chosen_tables, shipped_draft
 from registry.design import RunId
+from tests.made_runs import readings_of, registration_of
 from tests.support import command
 from verifier.agreement import agree
 from verifier.printed_outcomes import printed_outcomes
@@ -83,25 +79,25 @@ def test_the_rescue_shown_is_the_one_of_median_release() -> None:
     assert seed_of_median_release(rehearsal, 1.35) == 1000
 
 
-def test_every_picture_is_called_simulated(tmp_path: Path) -> None:
-    runs = {RunId(arm, 1.35, seed): series(seed) for arm in ("BURST", "NOBURST") for seed in (1, 2)}
-    fluid = {run: FluidSeries(MIDDLE_S, one.completions_per_s, one.outstanding) for run, one in runs.items()}
-    rescue = {"RESCUE": series(0.5, 200.0, 600.0), "NOBURST": series(0.1), "BURST": series(2.0)}
-    curves = theory_curves(["sglang-300k"], np.linspace(1.1, 3.0, 20))
-    points = [TheoryPoints("sglang-300k", True, *(np.array([2.0, 2.1]) for _ in range(5)))]
-    sessions = np.array([8.0, 32.0])
-    closed = ClosedPoints(sessions, np.ones((2, 3)), np.full((2, 3), 0.5))
-    curve = ClosedCurve(*(np.ones(2) for _ in range(6)))
+def test_every_picture_is_called_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = ("e2", "basin-1", "basin-2", "mirror", "closed", "r1")
+    rehearsals = {}
+    for test in tests:
+        registration = registration_of(test)
+        readings = {run: readings_of(registration, run) for run in registration.draft.design.run_ids()}
+        rehearsals[test] = Rehearsal(registration, (0, 1, 2), readings, {}, {})
+    monkeypatch.setattr("cli.render.figures.all_series", lambda _, runs, *__: {run: series(run.seed) for run in runs})
+    flow = Flow(MIDDLE_S, MIDDLE_S, MIDDLE_S)
+    monkeypatch.setattr("cli.render.figures.literal_fluid", lambda *_: flow)
+    tables = {
+        name: tuple(Compared(row, agree(row.printed, [1.0, 1.0])) for row in rows)
+        for name, rows in chosen_tables(["basin-1", "basin-2"]).items()
+    }
     with drawing() as plot:
-        pictures = (
-            draw_rescue(plot, {"R1": rescue}, 1000.0),
-            draw_basin(plot, [Dose(25, 1, 20, 0, 3), Dose(60, 17, 20, 3, 3)], "bursts"),
-            draw_mirror(plot, runs, fluid, {}, lambda_ref_per_s=0.07, late=(600.0, 900.0)),
-            draw_theory(plot, points, curves),
-            draw_closed(plot, closed, curve, "sglang-300k"),
-        )
-        for figure in pictures:
-            assert str(figure.get_suptitle()).startswith("SIMULATED: ")
+        pictures = dict(_figures(plot, Reproduction((0, 1, 2), tables, rehearsals), Console()))
+    assert list(pictures) == [*tests, "rescue", "basin", "mirror-completions", "theory"]
+    for picture in pictures.values():
+        assert str(picture.get_suptitle()).startswith("SIMULATED: ")
 
 
 def test_a_picture_has_the_same_bytes_again(tmp_path: Path) -> None:
@@ -110,7 +106,9 @@ def test_a_picture_has_the_same_bytes_again(tmp_path: Path) -> None:
     for folder in (tmp_path / "a", tmp_path / "b"):
         with drawing() as plot:
             marks = {"burst": [(100.0, 200.0)]}
-            figure = draw_arms(plot, runs, title="a test", marks=marks, judged=(500.0, 900.0), horizon_s=1000.0)
+            figure = draw_arms(
+                plot, runs, title="SIMULATED: a test", marks=marks, judged=(500.0, 900.0), horizon_s=1000.0
+            )
             assert str(figure.get_suptitle()).startswith("SIMULATED: a test")
             files.append(save(figure, folder, "arms"))
     assert [file.name for file in files[0]] == ["arms.svg", "arms.png"]
