@@ -16,6 +16,7 @@ from cli.commands import (
     doctor,
     gate,
     jobs,
+    ledger,
     operator,
     policy,
     reproduce,
@@ -39,7 +40,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
-for module in (start, author, jobs, audit, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
+STUDY = (start, author, jobs, audit, ledger, policy)
+for module in (*STUDY, theory, operator, watch, gate, reproduce, sweep, witness, doctor):
     module.add_to(app)
 
 
