@@ -85,6 +85,8 @@ def check_proof(data: bytes, where: str) -> Proven:
         value = load_json(data, where, MAX_PROOF_BYTES)
         if ledger_bytes(value) != data or set(value) != {"schema", "checkpoint", "finding", "keys"}:
             raise RecordError("not in the one form in which proofs are written", where=where)
+        if value["schema"] != PROOF_SCHEMA:
+            raise RecordError("a proof of another schema", where=where, value=str(value["schema"])[:100])
         checkpoint = parse_checkpoint(value["checkpoint"], where)
         if len(value["keys"]) > MAX_KEY_ENTRIES:
             raise CapExceeded("a proof with too many keys", where=where, value=len(value["keys"]))
