@@ -1,4 +1,6 @@
-"""Commands about a study's ledger: ledger, ledger verify, prove, publish, rotate, revoke."""
+"""Commands about a study's ledger: ledger, ledger verify, prove, publish, published,
+rotate, revoke.
+"""
 
 from __future__ import annotations
 
@@ -121,6 +123,28 @@ def publish() -> None:
         published = publish_ledger(study, open_repository(study), load_policy(study=find_root(Path())), console)
     print(f"{'published as' if published.new else 'published already:'} {published.tag}")
     print(summary(published.ledger))
+
+
+@group.command()
+def published(
+    online: Annotated[bool, typer.Option("--online", help="Ask GitHub and witness servers again.")] = False,
+    policy: PolicyFile = None,
+) -> None:
+    """List published ledgers, and which witness saw each when.
+
+    Each must continue the one before it. Exit 0: they hold, are signed and
+    were seen. 1: something is wrong. 3: unsigned, unseen, or none published.
+
+    Example: trapkit ledger published
+    """
+    from cli.render.ledger import published_text
+    from cli.workflows.ledger_published import exit_code, published_ledgers
+    from registry.study import find_root
+    from registry.witness.policy_file import load_policy
+
+    found = published_ledgers(Path(), load_policy(policy, find_root(Path())), online=online)
+    print(published_text(found))
+    raise typer.Exit(exit_code(found))
 
 
 @group.command()

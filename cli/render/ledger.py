@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator
 
 from cli.workflows.ledger_check import Checked
+from cli.workflows.ledger_published import PublishedLedger
 from ledger.audit_statement import Audit
 from ledger.proving import Proven
 from ledger.reading import Ledger
@@ -113,3 +114,26 @@ def _key_lines(checked: Checked) -> Iterator[str]:
         since = keys.revoked.get(former.key)
         note = f"; revoked: its signatures count no more from entry {since}" if since is not None else ""
         yield f"  followed at entry {later.index} by {fingerprint(later.key)}{note}"
+
+
+def published_text(found: list[PublishedLedger]) -> str:
+    """A paragraph a published ledger."""
+    if not found:
+        return "no ledger is published here: trapkit ledger publish"
+    return "\n".join(line for each in found for line in _published_lines(each))
+
+
+def _published_lines(each: PublishedLedger) -> Iterator[str]:
+    if each.ledger:
+        root = base64.b64encode(each.ledger.checkpoint.root).decode()
+        yield f"{each.tag}: {len(each.ledger.log)} entries, root {root}"
+        yield f"  {summary(each.ledger).partition(', ')[2]}"
+    else:
+        yield f"{each.tag}: unreadable"
+    for seen in each.sightings:
+        word = "independent" if seen.independent else "the author's word"
+        yield f"  seen {seen.time} by the {plain(seen.witness)} ({word}; {plain(seen.source)})"
+    if not each.sightings:
+        yield "  seen by no witness"
+    for problem in each.problems:
+        yield f"  REFUTED: {plain(problem)}"

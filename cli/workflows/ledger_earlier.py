@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +56,12 @@ def earlier_ledger(root: Path) -> Ledger | None:
 def publications(root: Path) -> list[tuple[int, str]]:
     """Number and tag of every published ledger that this clone knows, in order."""
     form = ["for-each-ref", "refs/tags/ledger/", "--format=%(refname:strip=2)"]
-    names = run_git(form, root, check=False).stdout.decode("utf-8", "replace").splitlines()
-    return sorted((int(found[1]), name) for name in names if (found := _TAG.fullmatch(name)))
+    return numbered(run_git(form, root, check=False).stdout.decode("utf-8", "replace").splitlines())
+
+
+def numbered(names: Iterable[str]) -> list[tuple[int, str]]:
+    """Number and name of those names that are tags of published ledgers, in order."""
+    return sorted((int(found[1]), name) for name in set(names) if (found := _TAG.fullmatch(name)))
 
 
 def last_publication(root: Path) -> Publication | None:
