@@ -115,6 +115,8 @@ def _admit(log: LedgerLog, entry: dict[str, Any], checkpoint: Checkpoint, where:
     if len(entry["path"]) > MAX_PATH or any(len(part) != 2 * HASH_BYTES for part in entry["path"]):
         raise RecordError("a path that no log has", where=where)
     path = [bytes.fromhex(part) for part in entry["path"]]
+    if [part.hex() for part in path] != entry["path"]:
+        raise RecordError("a path that is not lower-case hex", where=where)
     envelope = envelope_of(entry["envelope"], f"{where}, entry {entry['index']}")
     if not included(leaf_hash(envelope.to_bytes()), entry["index"], checkpoint.size, path, checkpoint.root):
         raise RecordError("the path does not lead from the entry to the root", where=where, value=entry["index"])

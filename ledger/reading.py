@@ -16,7 +16,7 @@ from ledger.checkpoint import Checkpoint, parse_checkpoint
 from ledger.document import SCHEMA, no_one_can_prove
 from ledger.envelope import envelope_of
 from ledger.log import MAX_ENTRIES, LedgerLog
-from registry.canonical import digest, load_json
+from registry.canonical import canonical_bytes, digest, load_json
 from registry.errors import CapExceeded, RecordError, TrapError
 from registry.ssh_signature import fingerprint
 from verifier.report import dumps
@@ -39,6 +39,13 @@ class Ledger:
 def ledger_bytes(value: dict[str, Any]) -> bytes:
     """The one form of a ledger's file."""
     return (dumps(value) + "\n").encode()
+
+
+def plain_numbers(value: Any) -> Any:
+    """A JSON value with each number as RFC 8785 has it: 10, not 10.0, and 0, not
+    -0.0. Numbers that are equal have one spelling then.
+    """
+    return load_json(canonical_bytes(value), "a ledger", MAX_LEDGER_BYTES)
 
 
 def document_digest(value: dict[str, Any]) -> str:
@@ -73,13 +80,14 @@ def read_ledger(data: bytes, where: str) -> Ledger:
 def _strict(data: bytes, where: str) -> dict[str, Any]:
     try:
         value = load_json(data, where, MAX_LEDGER_BYTES)
+        one_form = ledger_bytes(plain_numbers(value))
     except CapExceeded:
         raise
     except TrapError as error:
         raise RecordError(error.what, where=where) from None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise RecordError(f"not a ledger of the schema {SCHEMA}", where=where)
-    if ledger_bytes(value) != data:
+    if one_form != data:
         raise RecordError("not in the one form in which ledgers are written", where=where)
     return value
 

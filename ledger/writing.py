@@ -10,7 +10,7 @@ from ledger.checkpoint import Checkpoint
 from ledger.document import no_one_can_prove
 from ledger.envelope import Envelope, sealed
 from ledger.log import LedgerLog
-from ledger.reading import Ledger, document_digest
+from ledger.reading import Ledger, document_digest, plain_numbers
 from ledger.statements import finding_statement, key_statement, leaf_order, revocation_statement
 from registry.canonical import digest
 from registry.errors import StudyError
@@ -76,7 +76,8 @@ def with_checkpoint(body: dict[str, Any], log: LedgerLog, key: Ed25519PrivateKey
     value = body | {"log": {"origin": log.origin, "entries": entries, "checkpoint": ""}}
     checkpoint = Checkpoint(log.origin, len(log), log.tree.root(), document_digest(value))
     value["log"]["checkpoint"] = checkpoint.signed(key)
-    return value
+    found: dict[str, Any] = plain_numbers(value)
+    return found
 
 
 def rotated(ledger: Ledger, old: Ed25519PrivateKey, new: Ed25519PrivateKey) -> dict[str, Any]:

@@ -43,7 +43,7 @@ COMMANDS = flat(PROGRAM.commands)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
-_CALL = re.compile(r"(?:^|(?<=\$\())\s*(?:\$ )?(?:\.venv/bin/)?(?:trapkit|trap) ([a-z][^|;)#]*)")
+_CALL = re.compile(r"(?:^|(?<=\$\())\s*(?:\$ )?(?:\.venv/bin/)?(?:trapkit|trap) ([a-z][^|;>)#]*)")
 # What stands for a value in a line such as `trapkit show ID`.
 _STAND_INS = {"SHELL": "bash", "N": "1", "R": "1.35"}
 

@@ -74,6 +74,7 @@ BAD = {
     "a path cut": changed(lambda p: p["finding"]["path"].pop()),
     "a path that is too long": changed(lambda p: p["finding"].update(path=["00" * 32] * 65)),
     "a path of other hashes": changed(lambda p: p["finding"]["path"].__setitem__(0, "00" * 32)),
+    "a path in capitals": changed(lambda p: p["finding"].update(path=[part.upper() for part in p["finding"]["path"]])),
     "a path that is no hex": changed(lambda p: p["finding"]["path"].__setitem__(0, "zz" * 32)),
     "another finding": changed(lambda p: p["finding"].update(envelope=p["keys"][0]["envelope"])),
     "a key left out": changed(lambda p: p["keys"].pop(0)),

@@ -148,6 +148,7 @@ def resigned(ledger: Ledger, number: int) -> bytes:
     return ledger_bytes(with_checkpoint(body_, ledger.log, KEYS[number]))
 
 
+BARE = ledger_bytes(body([], None))
 BAD = {
     "empty": (b"", "not strict JSON"),
     "no JSON": (b"\xff{", "not strict JSON"),
@@ -156,9 +157,11 @@ BAD = {
     "a key twice": (SIGNED.replace(b' "study"', b' "study": "x",\n "study"', 1), "twice"),
     "of an older schema": (SIGNED.replace(b"trap-ledger-2", b"trap-ledger-1", 1), "schema"),
     "written otherwise": (json.dumps(json.loads(SIGNED)).encode(), "one form"),
+    "a number spelt otherwise": (SIGNED.replace(b'"rate": 1,', b'"rate": 1.0,', 1), "one form"),
+    "a zero with a sign": (SIGNED.replace(b'"seed": 0,', b'"seed": -0.0,', 1), "one form"),
     "without its last newline": (SIGNED[:-1], "one form"),
-    "without a log": (ledger_bytes(body(TWO, None)), "with a log"),
-    "a log that is a text": (ledger_bytes(body(TWO, None) | {"log": "x"}), "with a log"),
+    "without a log": (BARE, "with a log"),
+    "a log that is a text": (ledger_bytes(body([], None) | {"log": "x"}), "with a log"),
     "a checkpoint that is none": (
         ledger_bytes(body([], None) | {"log": {"origin": "", "entries": [], "checkpoint": "x"}}), "not a checkpoint",
     ),
@@ -183,6 +186,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_ledger_that_does_not_hold_is_refused_in_words(name: str) -> None:
     data, words = BAD[name]
+    assert data != SIGNED
     with pytest.raises((RecordError, CapExceeded)) as refusal:
         read_ledger(data, "ledger.json")
     assert words in refusal.value.diagnostics()
