@@ -158,6 +158,25 @@ def test_publishing_pushes_one_tag_that_the_witness_saw_and_changes_no_ledger(ro
     assert command(root, "verify").code == 0
 
 
+def test_published_ledgers_are_listed_with_who_saw_them(root: Path, tmp_path: Path) -> None:
+    assert command(root, "ledger", "rotate", str(tmp_path / "new-key")).code == 0
+    assert command(root, "ledger", "publish").code == 0
+    done = command(clone(root), "ledger", "published")
+    assert done.code == 0, done.out
+    first, second = done.out.index("ledger/v1: 3 entries"), done.out.index("ledger/v2: 4 entries")
+    assert first < second and done.out.count("by the local witness (the author's word") == 2
+    git(root, "tag", "-f", "-a", "-m", "moved", "ledger/v1", "HEAD")
+    git(root, "tag", "-d", "ledger/v2")
+    moved = command(root, "ledger", "published")
+    assert moved.code == 1
+    assert "a witness saw it moved or deleted" in moved.out and "it is not in the repository" in moved.out
+
+
+def test_nothing_published_is_nothing_proven(finished: Path) -> None:
+    done = command(finished, "ledger", "published")
+    assert done.code == 3 and "no ledger is published here" in done.out
+
+
 def test_what_another_clone_published_comes_first(root: Path, tmp_path: Path) -> None:
     other = clone(root)
     key = tmp_path / "new-key"
