@@ -33,6 +33,7 @@ def ledger(context: typer.Context, runs: Runs = None, policy: PolicyFile = None)
         return
     from cli.render.ledger import summary
     from cli.workflows.ledger import key_at_hand, write_ledger
+    from registry.ssh_signature import public_text
     from registry.study import find_root
     from registry.witness.policy_file import load_policy
 
@@ -40,7 +41,8 @@ def ledger(context: typer.Context, runs: Runs = None, policy: PolicyFile = None)
     for path in written.paths:
         print(f"wrote {path}")
     print(summary(written.ledger))
-    if key_at_hand() is not None:
+    key = key_at_hand()
+    if key is not None and public_text(key) == written.ledger.signer:
         print("next: trapkit ledger publish")
     print(written.report.last_line)
     raise typer.Exit(written.report.exit_code)

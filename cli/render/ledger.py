@@ -58,10 +58,10 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     for entry in ledger.value["registrations"]:
         index = log.latest(entry["tag"])
         word = "failed" if entry["failed"] else entry["check"]["outcome"]
-        yield f"  {entry['tag']}: {plain(word)}, {plain(entry['verdict']['words'])} (entry {index})"
+        yield f"  {plain(entry['tag'])}: {plain(word)}, {plain(entry['verdict']['words'])} (entry {index})"
     gone = sorted(set(log.tags()) - {entry["tag"] for entry in ledger.value["registrations"]})
     for tag in gone:
-        yield f"  {tag}: in the log, and no longer in the study (entry {log.latest(tag)})"
+        yield f"  {plain(tag)}: in the log, and no longer in the study (entry {log.latest(tag)})"
     findings = [number for number, entry in enumerate(log.entries) if entry.kind == FINDING]
     unsigned = [number for number in findings if log.entries[number].signer is None]
     dead = [number for number in findings if log.entries[number].signer and not log.counts(number)]

@@ -56,13 +56,18 @@ def write_files(root: Path, value: dict[str, Any]) -> tuple[list[Path], Ledger]:
     ledger = read_ledger(data, LEDGER_FILE)
     (root / LEDGER_FILE).parent.mkdir(exist_ok=True)
     paths = []
-    for name, text in (("ledger.json", data.decode()), ("LEDGER.md", ledger_markdown(value))):
+    for name, text in [("ledger.json", data.decode()), *pages(value)]:
         path = (root / LEDGER_FILE).with_name(name)
         partial = path.with_suffix(".partial")
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
         paths.append(path)
     return paths, ledger
+
+
+def pages(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """What people read of a ledger: file name and text."""
+    return [("LEDGER.md", ledger_markdown(value))]
 
 
 def key_at_hand() -> Ed25519PrivateKey | None:

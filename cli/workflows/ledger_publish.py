@@ -7,18 +7,17 @@ from pathlib import Path
 
 import git
 
+from cli.workflows.ledger import write_files
 from cli.workflows.ledger_earlier import LEDGER_FILE, earlier_ledger, last_publication, publications
 from cli.workflows.receipts import archive_receipts, pushed_tag
 from cli.workflows.registered import tags_on_remote
 from cli.workflows.reporter import Reporter
 from cli.workflows.tagging import FrozenFile, push_frozen
-from ledger.reading import Ledger, read_ledger
+from ledger.reading import Ledger
 from registry.canonical import sha256_hex
 from registry.errors import RegistrationError, StudyError
 from registry.study import Study
 from registry.witness.policy import Policy
-
-_PAGES = ("LEDGER.md", "index.html")
 
 
 @dataclass(frozen=True)
@@ -36,25 +35,22 @@ def publish_ledger(study: Study, repository: git.Repo, policy: Policy, reporter:
     published is this very ledger; missing receipts are asked for again.
     """
     path = study.root / LEDGER_FILE
-    if not path.is_file():
-        raise StudyError("there is no ledger", where=LEDGER_FILE, remedy="write it: trapkit ledger")
-    earlier_ledger(study.root)
-    data = path.read_bytes()
-    ledger = read_ledger(data, LEDGER_FILE)
     _check_remote_known(study, repository)
+    found = earlier_ledger(study.root) if path.is_file() else None
+    if found is None:
+        raise StudyError("there is no ledger with a log", where=LEDGER_FILE, remedy="write it: trapkit ledger")
+    paths, ledger = write_files(study.root, found.value)
+    data = path.read_bytes()
     last = last_publication(study.root)
     new = last is None or last.data != data
-    tag = f"ledger/v{last.number + 1 if last else 1}" if new or last is None else last.tag
-    if new:
-        beside: dict[str, bytes | Path] = {
-            f"evidence/{name}": path.with_name(name) for name in _PAGES if path.with_name(name).is_file()
-        }
-        size = len(ledger.log)
-        title = f"ledger of {size} entr{'y' if size == 1 else 'ies'}, root {ledger.checkpoint.root.hex()}"
+    if last is not None and not new:
+        tag, tag_object = last.tag, str(repository.git.rev_parse(f"refs/tags/{last.tag}"))
+    else:
+        tag = f"ledger/v{last.number + 1 if last else 1}"
+        beside: dict[str, bytes | Path] = {each.relative_to(study.root).as_posix(): each for each in paths}
+        title = f"ledger of size {len(ledger.log)}, root {ledger.checkpoint.root.hex()}"
         frozen = FrozenFile(LEDGER_FILE, data, sha256_hex(data), tag, title, "trapkit ledger publish", beside)
         tag_object = push_frozen(study, repository, frozen)
-    else:
-        tag_object = str(repository.git.rev_parse(f"refs/tags/{tag}"))
     archive_receipts(study, repository, pushed_tag(repository, study, tag, tag_object, data), policy, reporter)
     return Published(tag, ledger, new)
 

@@ -139,7 +139,9 @@ def test_a_ledger_that_forgets_what_was_published_is_refused(root: Path, finishe
 
 def test_a_ledger_of_the_older_form_gets_a_log(finished: Path, tmp_path: Path) -> None:
     root = copy_study(finished, tmp_path)
+    assert "no ledger with a log" in command(root, "ledger", "publish").err
     commit_file(root, "evidence/ledger.json", '{\n "schema": "trap-ledger-1"\n}\n')
+    assert "no ledger with a log" in command(root, "ledger", "publish").err
     assert command(root, "ledger").code == 0 and len(ledger(root).log) == 3
 
 
