@@ -28,6 +28,24 @@ ROOTS = [
 """Of the first 0 to 8 entries: the vectors of the Certificate Transparency project's reference code."""
 
 
+_A, _B, _C = (
+    "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7",
+    "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e",
+    "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4",
+)
+_D, _E, _F = (
+    "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
+    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+    "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
+)
+INCLUSION = {
+    (0, 1): [], (0, 8): [_A, _B, _C], (5, 8): [_D, _E, ROOTS[4]], (2, 3): [ROOTS[2]], (1, 5): [ROOTS[1], _B, _D],
+}  # fmt: skip
+"""The same project's proofs, by index and size."""
+CONSISTENCY = {(1, 1): [], (1, 8): [_A, _B, _C], (6, 8): [_F, _E, ROOTS[4]], (2, 5): [_B, _D]}
+"""The same, by earlier and later size."""
+
+
 def slow_root(entries: list[bytes]) -> bytes:
     """RFC 6962, section 2.1, word for word."""
     if not entries:
@@ -44,6 +62,20 @@ def slow_root(entries: list[bytes]) -> bytes:
 def test_published_roots(size: int) -> None:
     tree = MerkleTree(ENTRIES)
     assert tree.root(size).hex() == ROOTS[size] == MerkleTree(ENTRIES[:size]).root().hex()
+
+
+@pytest.mark.parametrize(("index", "size"), INCLUSION)
+def test_published_inclusion_proofs(index: int, size: int) -> None:
+    path = MerkleTree(ENTRIES).inclusion(index, size)
+    assert [part.hex() for part in path] == INCLUSION[index, size]
+    assert included(leaf_hash(ENTRIES[index]), index, size, path, bytes.fromhex(ROOTS[size]))
+
+
+@pytest.mark.parametrize(("earlier", "size"), CONSISTENCY)
+def test_published_consistency_proofs(earlier: int, size: int) -> None:
+    path = MerkleTree(ENTRIES).consistency(earlier, size)
+    assert [part.hex() for part in path] == CONSISTENCY[earlier, size]
+    assert consistent(earlier, bytes.fromhex(ROOTS[earlier]), size, bytes.fromhex(ROOTS[size]), path)
 
 
 @given(st.lists(st.binary(max_size=4), max_size=40))
