@@ -16,6 +16,7 @@ from cli.commands import (
     doctor,
     gate,
     jobs,
+    ledger,
     operator,
     playground,
     policy,
@@ -43,8 +44,8 @@ app = typer.Typer(
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
 MODULES = (
-    start, author, jobs, audit, share, policy, theory, playground, operator, watch, gate, reproduce, sweep, tables,
-    witness, doctor,
+    start, author, jobs, audit, ledger, share, policy, theory, playground, operator, watch, gate, reproduce, sweep,
+    tables, witness, doctor,
 )  # fmt: skip
 for module in MODULES:
     module.add_to(app)

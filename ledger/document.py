@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from registry.ssh_signature import fingerprint
 from verifier.report import Proof, StudyReport, proof_json, to_json
 
-SCHEMA = "trap-ledger-1"
+SCHEMA = "trap-ledger-2"
 
 NO_ONE_CAN_PROVE = (
     "Consistent records are not proof that a GPU ran.",
     "Registrations in other repositories cannot be excluded.",
     "Pushed is shown; whether the repository was public is not.",
     "The ledger is tamper-evident to holders of an earlier copy only.",
-    "Computed by the study's own author; verify it yourself with: trapkit verify",
+    "Computed by {author}; verify it yourself with: trapkit verify",
 )
 
 
-def ledger_document(report: StudyReport, policy_sha256: str | None = None) -> dict[str, Any]:
-    """Everything that the ledger says, as plain JSON; `policy_sha256` names a
-    trust policy other than what is built in.
+def ledger_document(report: StudyReport, policy_sha256: str | None = None, signer: str | None = None) -> dict[str, Any]:
+    """Everything that the ledger says but its log, as plain JSON; `policy_sha256`
+    names a trust policy other than what is built in, `signer` is the public key
+    that the ledger will be signed with.
     """
     return {
         "schema": SCHEMA,
@@ -36,8 +38,14 @@ def ledger_document(report: StudyReport, policy_sha256: str | None = None) -> di
         "attempts_log_problems": list(report.log_problems),
         "exploratory_runs": report.exploratory,
         "unseen_pushes": list(report.unseen),
-        "no_one_can_prove": list(NO_ONE_CAN_PROVE),
+        "no_one_can_prove": no_one_can_prove(signer),
     }
+
+
+def no_one_can_prove(signer: str | None) -> list[str]:
+    """What is said at a ledger's end; `signer` is its key, `ssh-ed25519 AAAA...`."""
+    author = f"the holder of the key {fingerprint(signer)}" if signer else "someone who did not sign it"
+    return [text.format(author=author) for text in NO_ONE_CAN_PROVE]
 
 
 def _entry(proof: Proof) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ledger.log_section import log_section
 from ledger.sections import (
     attempts_section,
     checks_section,
@@ -36,6 +37,7 @@ def ledger_markdown(document: dict[str, Any]) -> str:
     lines += [f"- attempts log: **REFUTED** {markdown(p)}" for p in document["attempts_log_problems"]]
     lines += ["", "## Pushes whose commits are not in the repository", ""]
     lines += [f"- {code(words)}: what it held cannot be told" for words in document["unseen_pushes"]] or ["None found."]
+    lines += list(log_section(document["log"])) if "log" in document else []
     lines += ["", "## What no one can prove", ""] + [f"- {text}" for text in document["no_one_can_prove"]]
     return "\n".join(lines) + "\n"
 

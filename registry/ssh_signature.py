@@ -40,6 +40,14 @@ def default_key_path() -> Path:
     return Path(base).expanduser() / "trap" / "signing_key"
 
 
+def ledger_key_path() -> Path:
+    """`$TRAP_LEDGER_KEY`, else the study's key: they part when a ledger's key is
+    rotated, while registrations keep theirs.
+    """
+    named = os.environ.get("TRAP_LEDGER_KEY")
+    return Path(named).expanduser() if named else default_key_path()
+
+
 def ensure_key(path: Path) -> tuple[Ed25519PrivateKey, bool]:
     """The private key at `path`, made (mode 0600) where there is none.
 
@@ -80,6 +88,26 @@ def load_key(path: Path) -> Ed25519PrivateKey:
 def public_text(key: Ed25519PrivateKey) -> str:
     """`ssh-ed25519 AAAA...`, as it stands in study.yaml."""
     return "ssh-ed25519 " + base64.b64encode(_public_blob(key.public_key())).decode()
+
+
+def load_public(text: str) -> Ed25519PublicKey:
+    """The key of `ssh-ed25519 AAAA...`, without a comment; SignatureRejected for
+    anything else.
+    """
+    try:
+        kind, raw = _strings(base64.b64decode(text.removeprefix("ssh-ed25519 "), validate=True), 2)
+        key = Ed25519PublicKey.from_public_bytes(raw)
+    except (ValueError, struct.error):
+        raise SignatureRejected("not an Ed25519 public key", value=text[:100]) from None
+    if kind != b"ssh-ed25519" or "ssh-ed25519 " + base64.b64encode(_public_blob(key)).decode() != text:
+        raise SignatureRejected("not an Ed25519 public key in OpenSSH's form", value=text[:100])
+    return key
+
+
+def fingerprint(public_key: str) -> str:
+    """`SHA256:...` of `ssh-ed25519 AAAA...`, as `ssh-keygen -l` prints it."""
+    digest = hashlib.sha256(_public_blob(load_public(public_key))).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 def sign(key: Ed25519PrivateKey, message: bytes, namespace: bytes = _TAGS) -> bytes:

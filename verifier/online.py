@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from registry.study_settings import StudySettings
-from registry.witness.github_answers import Status
+from registry.witness.github_answers import Answer, Status
 from registry.witness.policy import Policy
 from registry.witness.rows import PushRow
 
@@ -28,7 +28,8 @@ class Online:
     """What was asked of witnesses now.
 
     `github` and `server` are None where one was not asked, a text where it
-    could not be. `contains` and `statuses` ask GitHub about one commit more.
+    could not be. `contains` and `statuses` ask GitHub about one commit more;
+    `answers` are GitHub's raw ones, and grow as it is asked.
     """
 
     github: tuple[PushRow, ...] | str | None = None
@@ -36,6 +37,7 @@ class Online:
     contains: Callable[[str, str], bool | None] | None = None
     statuses: Callable[[str], Sequence[Status]] | None = None
     server: ServedLog | str | None = None
+    answers: Sequence[Answer] = ()
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
-"""Commands of a reader: verify, audit, status, ledger, show."""
+"""Commands of a reader: verify, audit, status, show."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.commands.policy import PolicyFile
+
+if TYPE_CHECKING:
+    from verifier.report import StudyReport
 
 Optional = Annotated[str | None, typer.Argument(metavar="ID", help="Only this registration, and what it quotes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -24,6 +28,9 @@ def verify(
         Path | None,
         typer.Option(metavar="DIR", help="GH Archive hours of your own; with --online, fetched into DIR."),
     ] = None,
+    statement: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was asked and found there, signed with your key.")
+    ] = None,
 ) -> None:
     """Recompute every verdict; prove what came first.
 
@@ -39,9 +46,23 @@ def verify(
     from verifier.report import dumps, report_json
 
     trusted = load_policy(policy, find_root(Path()))
-    report, _ = verify_study(Path(), identity, runs, policy=trusted, online=online, hours=gh_archive)
+    if statement is None:
+        report, _ = verify_study(Path(), identity, runs, policy=trusted, online=online, hours=gh_archive)
+    else:
+        report = _stated(statement, identity, runs, policy=trusted, online=online, hours=gh_archive)
     print(dumps(report_json(report)) if as_json else verification_text(report))
     raise typer.Exit(report.exit_code)
+
+
+def _stated(file: Path, identity: str | None, runs: Path | None, **how: Any) -> StudyReport:
+    """Verify, and write the auditor's statement; says where, and who signed."""
+    from cli.workflows.audit_statement import verify_and_state
+    from registry.ssh_signature import fingerprint
+
+    report, signer = verify_and_state(Path(), identity, runs, file=file, **how)
+    word = f"signed by {fingerprint(signer)}" if signer else "unsigned: TRAP_SIGNING_KEY names no key"
+    print(f"wrote {file}, {word}", file=sys.stderr)
+    return report
 
 
 def status(identity: Optional = None, as_json: AsJson = False) -> None:
@@ -58,25 +79,6 @@ def status(identity: Optional = None, as_json: AsJson = False) -> None:
 
     found = overview(open_study(Path()), identity)
     print(status_json(found) if as_json else status_text(found))
-
-
-def ledger(runs: Runs = None, policy: PolicyFile = None) -> None:
-    """Verify the study and write its ledger.
-
-    The files are evidence/ledger.json and evidence/LEDGER.md.
-
-    Example: trapkit ledger
-    """
-    from cli.workflows.ledger import write_ledger
-    from registry.study import find_root
-    from registry.witness.policy_file import load_policy
-
-    paths, report = write_ledger(Path(), runs, load_policy(policy, find_root(Path())) if policy else None)
-    for path in paths:
-        print(f"wrote {path}")
-    print("next: git add evidence && git commit -m Ledger && git push")
-    print(report.last_line)
-    raise typer.Exit(report.exit_code)
 
 
 def show(
@@ -131,5 +133,5 @@ def audit(
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    for command in (verify, audit, status, ledger, show):
+    for command in (verify, audit, status, show):
         app.command()(command)

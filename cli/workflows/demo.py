@@ -44,12 +44,12 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
     reporter.say("trapkit run e2")
     run_registration(study, repository, latest(repository, "e2"), policy, reporter)
     reporter.say("trapkit ledger, trapkit verify")
-    paths, report = write_ledger(root)
-    files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in paths}
+    written = write_ledger(root)
+    files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in written.paths}
     publish(repository, study.settings.remote, files, "Ledger", "trapkit ledger")
-    proof = report.proofs[-1]
-    parts = [outcome_text(proof), f"ledger: {paths[1]}", verification_text(report)]
-    return DemoOutcome("\n\n".join(parts), report.exit_code)
+    proof = written.report.proofs[-1]
+    parts = [outcome_text(proof), f"ledger: {written.paths[1]}", verification_text(written.report)]
+    return DemoOutcome("\n\n".join(parts), written.report.exit_code)
 
 
 def begin_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> Path:

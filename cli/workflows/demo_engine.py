@@ -68,10 +68,15 @@ def run_engine_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOut
         for failure in outcome.failures:
             reporter.say(failure)
     reporter.say("trapkit ledger, trapkit verify")
-    paths, report = write_ledger(root)
-    files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in paths}
+    written = write_ledger(root)
+    files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in written.paths}
     publish(repository, study.settings.remote, files, "Ledger", "trapkit ledger")
-    parts = [engine_outcome_text(beside(root, "e2-mini", reporter)), f"ledger: {paths[1]}", verification_text(report)]
+    report = written.report
+    parts = [
+        engine_outcome_text(beside(root, "e2-mini", reporter)),
+        f"ledger: {written.paths[1]}",
+        verification_text(report),
+    ]
     return DemoOutcome("\n\n".join(parts), report.exit_code)
 
 

@@ -2,39 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cli.workflows.ledger_earlier import LEDGER_FILE, earlier_ledger
 from cli.workflows.verify import verify
 from ledger.document import ledger_document
 from ledger.markdown import ledger_markdown
+from ledger.reading import Ledger, ledger_bytes, read_ledger
+from ledger.writing import Author, next_ledger
 from registry.canonical import digest
+from registry.ssh_signature import ledger_key_path, load_key
 from registry.witness.policy import Policy
 from registry.witness.policy_file import built_in
-from verifier.report import StudyReport, dumps, to_json
+from verifier.report import StudyReport, to_json
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
-def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = None) -> tuple[list[Path], StudyReport]:
-    """Verify the whole study and write evidence/ledger.json and LEDGER.md.
+@dataclass(frozen=True)
+class Written:
+    """The files written, evidence/ledger.json first and evidence/LEDGER.md
+    second, what the ledger is now, and the verification behind it.
+    """
+
+    paths: list[Path]
+    ledger: Ledger
+    report: StudyReport
+
+
+def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = None) -> Written:
+    """Verify the whole study and write its ledger.
 
     It rests on the study alone and on what is built in, so that every clone
     gives the same bytes: no live log, no answer of today, and nobody's policy
-    unless one is given.
-    Returns the files written and the verification behind them.
+    unless one is given. Findings that are logged already are carried over.
     """
     report, evidence = verify(start, runs=runs, policy=policy or built_in(), live=False)
-    document = ledger_document(report, _policy_digest(policy) if policy else None)
-    folder = evidence.root / "evidence"
-    folder.mkdir(exist_ok=True)
+    author = Author(evidence.settings.name, evidence.settings.signing_key, key_at_hand())
+    policy_sha256 = policy_digest(policy) if policy else None
+    value = next_ledger(
+        lambda signer: ledger_document(report, policy_sha256, signer), earlier_ledger(evidence.root), author
+    )
+    paths, ledger = write_files(evidence.root, value)
+    return Written(paths, ledger, report)
+
+
+def write_files(root: Path, value: dict[str, Any]) -> tuple[list[Path], Ledger]:
+    """Write a ledger's files, having read it back as a stranger would."""
+    data = ledger_bytes(value)
+    ledger = read_ledger(data, LEDGER_FILE)
+    (root / LEDGER_FILE).parent.mkdir(exist_ok=True)
     paths = []
-    for name, text in (("ledger.json", dumps(document) + "\n"), ("LEDGER.md", ledger_markdown(document))):
-        path = folder / name
+    for name, text in [("ledger.json", data.decode()), *pages(value)]:
+        path = (root / LEDGER_FILE).with_name(name)
         partial = path.with_suffix(".partial")
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
         paths.append(path)
-    return paths, report
+    return paths, ledger
 
 
-def _policy_digest(policy: Policy) -> str:
+def pages(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """What people read of a ledger: file name and text."""
+    return [("LEDGER.md", ledger_markdown(value))]
+
+
+def key_at_hand() -> Ed25519PrivateKey | None:
+    """The private key that may sign the ledger; None where there is none."""
+    path = ledger_key_path()
+    return load_key(path) if path.exists() else None
+
+
+def policy_digest(policy: Policy) -> str:
     """SHA-256 of what is trusted, wherever its file lies."""
     return digest({name: value for name, value in to_json(policy).items() if name != "sources"})

@@ -37,7 +37,12 @@ def _ask_github(online: Online, settings: StudySettings, policy: Policy) -> Onli
     except TrapError as error:
         return replace(online, github=error.what)
     return replace(
-        online, github=tuple(rows), github_repository_id=number, contains=client.contains, statuses=client.statuses
+        online,
+        github=tuple(rows),
+        github_repository_id=number,
+        contains=client.contains,
+        statuses=client.statuses,
+        answers=client.answers,
     )
 
 

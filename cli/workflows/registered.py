@@ -73,8 +73,13 @@ def remote_url(repository: git.Repo, study: Study) -> str:
 
 def remote_tags(repository: git.Repo, study: Study, identity: str) -> dict[str, str]:
     """Registration tags of an id on the remote: name to object id."""
+    return tags_on_remote(repository, study, f"reg/{identity}/*")
+
+
+def tags_on_remote(repository: git.Repo, study: Study, pattern: str) -> dict[str, str]:
+    """Tags of a pattern on the remote: name to object id."""
     try:
-        listed = str(repository.git.ls_remote("--refs", study.settings.remote, f"refs/tags/reg/{identity}/*"))
+        listed = str(repository.git.ls_remote("--refs", study.settings.remote, f"refs/tags/{pattern}"))
     except git.GitCommandError as error:
         raise RegistrationError(
             "the remote does not answer",

@@ -16,9 +16,11 @@ RELEASE_FOLDER = "evidence/releases"
 
 
 def tag_stem(tag: str) -> str:
-    """`reg-e2.v1` for the tag `reg/e2/v1`: how its files are named."""
-    kind, identity, version = tag.split("/")
-    return f"{kind}-{identity}.{version}"
+    """`reg-e2.v1` for the tag `reg/e2/v1`, `ledger.v1` for `ledger/v1`: how its
+    files are named.
+    """
+    stem, _, version = tag.rpartition("/")
+    return f"{stem.replace('/', '-')}.{version}"
 
 
 def github_answers_path(name: str) -> str:

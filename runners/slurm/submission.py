@@ -26,7 +26,14 @@ from runners.slurm.calls import Call, invoke
 DEFAULT_ARRAY = 1001
 """slurm.conf, MaxArraySize: what Slurm takes where nothing else is said."""
 
-WITHHELD = ("TRAP_GITHUB_TOKEN", "TRAP_WITNESS_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "TRAP_SIGNING_KEY")
+WITHHELD = (
+    "TRAP_GITHUB_TOKEN",
+    "TRAP_WITNESS_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "TRAP_SIGNING_KEY",
+    "TRAP_LEDGER_KEY",
+)
 """Variables that only the submitting side needs; an engine's own key goes along."""
 
 _MAX_ARRAY = re.compile(r"^MaxArraySize\s*=\s*([0-9]+)", re.MULTILINE)

@@ -26,9 +26,13 @@ PROGRAM: Any = typer.main.get_command(app)
 
 
 def flat(commands: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Commands by their words; those of a group, `witness serve`, beside the others."""
+    """Commands by their words; those of a group, `witness serve`, beside the others,
+    and the group itself, `ledger`, where it does something alone.
+    """
     found: dict[str, Any] = {}
     for name, command in commands.items():
+        if getattr(command, "invoke_without_command", False):
+            found[before + name] = command
         found |= (
             flat(command.commands, f"{before}{name} ") if hasattr(command, "commands") else {before + name: command}
         )
@@ -39,7 +43,7 @@ COMMANDS = flat(PROGRAM.commands)
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
-_CALL = re.compile(r"(?:^|(?<=\$\())\s*(?:\$ )?(?:\.venv/bin/)?(?:trapkit|trap) ([a-z][^|;)#]*)")
+_CALL = re.compile(r"(?:^|(?<=\$\())\s*(?:\$ )?(?:\.venv/bin/)?(?:trapkit|trap) ([a-z][^|;>)#]*)")
 # What stands for a value in a line such as `trapkit show ID`.
 _STAND_INS = {"SHELL": "bash", "N": "1", "R": "1.35"}
 
@@ -74,7 +78,7 @@ def parse(arguments: list[str]) -> None:
     if " ".join(arguments) in COMMANDS or arguments in (["witness"], ["policy"]):
         return  # a command named in running text
     command, rest, context = PROGRAM, list(arguments), PROGRAM.make_context("trapkit", list(arguments))
-    while hasattr(command, "commands"):
+    while hasattr(command, "commands") and (command is PROGRAM or set(rest) & set(command.commands)):
         name, command, rest = command.resolve_command(context, rest)
         context = command.make_context(name, list(rest), parent=context)
 

@@ -80,7 +80,11 @@ def test_rooms_stay_small() -> None:
 def test_every_room_is_packaged() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packaged = set(settings["tool"]["setuptools"]["packages"])
-    found = {".".join(p.parent.relative_to(ROOT).parts) for p in modules()} | {"rules", "registry.schema"}
+    found = {".".join(p.parent.relative_to(ROOT).parts) for p in modules()} | {
+        "rules",
+        "registry.schema",
+        "ledger.schema",
+    }
     assert packaged == found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ledger.audit_statement import read_audit
 from tests.study.hosted import Hosts, clone_of
 from tests.support import command, copy_study
 
@@ -36,6 +37,17 @@ def test_github_proves_it_online(clone: Path, services: Hosts) -> None:
     online = command(clone, "verify", "--online")
     assert online.code == 0, online.text
     assert "status pre-registered: GitHub (127.0.0.1" in online.out
+
+
+def test_an_auditor_states_what_github_answered(clone: Path, services: Hosts, tmp_path: Path) -> None:
+    file = tmp_path / "audit.json"
+    done = command(clone, "verify", "--online", "--statement", str(file))
+    said = read_audit(file.read_bytes(), "audit.json").predicate
+    assert said["exit_code"] == done.code and said["online"] and said["unanswered"] == []
+    assert any("/activity" in answer["what"] for answer in said["asked"])
+    assert {(answer["status"], len(answer["sha256"])) for answer in said["asked"]} == {(200, 64)}
+    checked = command(tmp_path, "ledger", "verify", "audit.json")
+    assert checked.code == 0 and "answers, by their digests" in checked.out
 
 
 def test_the_ledger_is_the_same_on_two_clones(study: Path, clone: Path) -> None:
