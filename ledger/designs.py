@@ -12,6 +12,8 @@ from verifier.report import Proof
 
 PROSE = ("blindness", "caveats", "notes", "deviations", "amendments")
 _NOT_THE_TEST = ("id", "title", "question", "claim", *PROSE)
+_WEIGHT = {"rule": 0, "design": 1, "cell": 2, "calibration": 3, "predictors": 4}
+"""What decides comes first among the changes."""
 _MAX_CHANGES = 60
 _MAX_TEXT = 400
 
@@ -73,6 +75,7 @@ def draft_changes(before: Any, after: Any) -> list[dict[str, str | None]]:
     """
     old, new = dict(_fields(before, "")), dict(_fields(after, ""))
     paths = [path for path in dict.fromkeys((*old, *new)) if old.get(path) != new.get(path)]
+    paths.sort(key=lambda path: _WEIGHT.get(path.partition(".")[0], len(_WEIGHT)))
     return [{"path": path, "before": old.get(path), "after": new.get(path)} for path in paths[:_MAX_CHANGES]]
 
 

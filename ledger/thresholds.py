@@ -61,7 +61,7 @@ def _values(
     for head, other in (("run", run), *beside.items()):
         for window, read in readings.get(other, {}).items():
             values |= {f"{head}.{window}.{name}": value for name, value in read.items()}
-    return {name: value for name, value in values.items() if math.isfinite(value)}
+    return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
 def _compared(node: Node, values: Mapping[str, float]) -> dict[str, Any]:
