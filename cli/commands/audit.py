@@ -63,7 +63,8 @@ def status(identity: Optional = None, as_json: AsJson = False) -> None:
 def ledger(runs: Runs = None, policy: PolicyFile = None) -> None:
     """Verify the study and write its ledger.
 
-    The files are evidence/ledger.json and evidence/LEDGER.md.
+    The files are evidence/index.html, a page for readers, and the same as
+    evidence/LEDGER.md and evidence/ledger.json.
 
     Example: trapkit ledger
     """

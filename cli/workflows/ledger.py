@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cli.workflows.verify import verify
 from ledger.document import ledger_document
 from ledger.markdown import ledger_markdown
+from ledger.page.figure import Figure
+from ledger.page.ledger_page import ledger_page
 from registry.canonical import digest
 from registry.witness.policy import Policy
 from registry.witness.policy_file import built_in
+from verifier.evidence import StudyEvidence
 from verifier.report import StudyReport, dumps, to_json
 
+Draw = Callable[[StudyReport, StudyEvidence], Sequence[Figure]]
+"""Draws the figures of a verified study."""
 
-def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = None) -> tuple[list[Path], StudyReport]:
-    """Verify the whole study and write evidence/ledger.json and LEDGER.md.
+
+def write_ledger(
+    start: Path, runs: Path | None = None, policy: Policy | None = None, figures: Draw | Sequence[Figure] = ()
+) -> tuple[list[Path], StudyReport]:
+    """Verify the whole study and write evidence/ledger.json, LEDGER.md and
+    index.html, the page with the `figures`.
 
     It rests on the study alone and on what is built in, so that every clone
     gives the same bytes: no live log, no answer of today, and nobody's policy
@@ -26,7 +36,13 @@ def write_ledger(start: Path, runs: Path | None = None, policy: Policy | None = 
     folder = evidence.root / "evidence"
     folder.mkdir(exist_ok=True)
     paths = []
-    for name, text in (("ledger.json", dumps(document) + "\n"), ("LEDGER.md", ledger_markdown(document))):
+    drawn = figures(report, evidence) if callable(figures) else figures
+    texts = {
+        "ledger.json": dumps(document) + "\n",
+        "LEDGER.md": ledger_markdown(document),
+        "index.html": ledger_page(document, drawn),
+    }
+    for name, text in texts.items():
         path = folder / name
         partial = path.with_suffix(".partial")
         partial.write_text(text, encoding="utf-8")
