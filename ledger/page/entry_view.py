@@ -55,6 +55,7 @@ def entry_view(entry: dict[str, Any]) -> dict[str, Any]:
         "sightings": [seen | {"shown": clock_time(seen["time"])} for seen in entry["sightings"]],
         "beacon": entry["beacon"] if entry.get("seed_binding", "beacon") == "beacon" else None,
         "digest": entry["digest"],
+        "missing": entry["missing"],
         "checks": [_check(check) for check in entry["check"]["children"]],
         "unproven": [_check(check) for check in _leaves(entry["check"]) if check["outcome"] != "PROVEN"],
     }
@@ -82,7 +83,6 @@ def _registration(entry: dict[str, Any]) -> dict[str, Any]:
         "runs": [_run(run, entry["judged_window"]) for run in entry["runs"]],
         "made_on": sorted({(run["engine"], run["machine"]) for run in entry["runs"] if run["machine"]}),
         "engine": entry["engine"],
-        "missing": entry["missing"],
         "thresholds": list(_thresholds(entry)),
         "scores": [_score(score) for score in entry["scores"]],
         "attempts": _attempts(entry),

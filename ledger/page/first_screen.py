@@ -11,6 +11,7 @@ from ledger.page.words import BAD, GOOD, OPEN, clock_time, several, share, span
 from registry.timestamps import moment
 
 _MAX_LINES = 5
+_MAX_NAMES = 2
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,29 @@ def _came_out(document: dict[str, Any]) -> Tile:
     passed, failed, open_ = (sum(d[name] for d in document["designs"]) for name in ("passed", "failed", "undecided"))
     answer = f"{passed:,} passed, {failed:,} failed" + (f", {open_:,} not decidable" if open_ else "")
     tone = OPEN if open_ or not document["designs"] else BAD if failed else GOOD
-    return Tile("What came out", answer, _cut([design_words(design) for design in document["designs"]]), tone)
+    return Tile("What came out", answer, _cut([design_words(d, _MAX_NAMES) for d in document["designs"]]), tone)
 
 
-def design_words(design: dict[str, Any]) -> str:
-    """`e2: 7 registered, 1 passed, 6 failed`, with how many rules were tried."""
-    names = dict.fromkeys(tag.split("/")[1] for tag in design["tags"])
-    words = f"{', '.join(names)}: {design['registered']:,} registered"
+def design_words(design: dict[str, Any], most: int | None = None) -> str:
+    """`7 registered, 1 passed, 6 failed: e2`, with how many rules were tried; at
+    most so many names.
+    """
+    words = f"{design['registered']:,} registered"
     for name, word in (("passed", "passed"), ("failed", "failed"), ("undecided", "not decidable")):
         words += f", {design[name]:,} {word}" if design[name] or name == "passed" else ""
-    return words + (f", under {design['rules']:,} different rules" if design["rules"] > 1 else "")
+    words += f", under {design['rules']:,} different rules" if design["rules"] > 1 else ""
+    names = list(dict.fromkeys(tag.split("/")[1] for tag in design["tags"]))
+    more = len(names) - (most or len(names))
+    return f"{words}: {', '.join(names[:most])}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def _failed(document: dict[str, Any]) -> Tile:
     lines = [f"{e['tag']}: {failure_words(e)}" for e in document["registrations"] if e["failed"]]
-    lines += [f"attempts log: {problem}" for problem in document["attempts_log_problems"]]
-    if not lines:
+    problems = [f"attempts log: {problem}" for problem in document["attempts_log_problems"]]
+    if not lines + problems:
         return Tile("What failed", "Nothing", ("no evidence contradicts a promise",), GOOD)
-    return Tile("What failed", several(len(lines), "failure"), _cut(lines), BAD)
+    answer = " and ".join([several(len(lines), "proof")] * bool(lines) + ["the attempts log"] * bool(problems))
+    return Tile("What failed", answer, _cut(problems + lines), BAD)
 
 
 def failure_words(entry: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +19,17 @@ from ledger.page.svg import themed
 from ledger.page.words import several, shown
 from registry.rule_words import REFERENCE_NOTE
 
+MAX_DATA_BYTES = 1_500_000
+"""Of all figures' data together; what is beyond it lies beside the page."""
+
 _PLAIN_IN_ADDRESSES = " ,.;:/()+-_|"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 @dataclass(frozen=True)
 class Drawn:
     """A figure as the template shows it; `address` holds its data, so that they
-    can be kept without a request and without a script.
+    can be kept without a request and without a script, or names the file that does.
     """
 
     name: str
@@ -66,15 +72,37 @@ def ledger_page(document: dict[str, Any], figures: Sequence[Figure] = ()) -> str
     )
 
 
+def data_files(figures: Sequence[Figure]) -> dict[str, str]:
+    """The files that lie beside the page, path to text: the data that are too
+    much for it.
+    """
+    parts = zip(figures, _addresses(figures), strict=True)
+    return {address: figure.csv for figure, address in parts if not address.startswith("data:")}
+
+
+def _addresses(figures: Sequence[Figure]) -> list[str]:
+    """Where each figure's data are: in the page until it is full, else beside it."""
+    inside = ["data:text/csv;charset=utf-8," + quote(figure.csv, safe=_PLAIN_IN_ADDRESSES) for figure in figures]
+    sums = itertools.accumulate(map(len, inside))
+    files = [f"figures/{name}" for name in _file_names(figures)]
+    return [own if total <= MAX_DATA_BYTES else file for own, total, file in zip(inside, sums, files, strict=True)]
+
+
+def _file_names(figures: Sequence[Figure]) -> list[str]:
+    stems = [_NOT_IN_NAMES.sub("-", figure.name).strip(".-") or "figure" for figure in figures]
+    return [f"{stem}.csv" if stems.count(stem) == 1 else f"{stem}.{place}.csv" for place, stem in enumerate(stems, 1)]
+
+
 def _by_registration(figures: Sequence[Figure]) -> dict[str | None, list[Drawn]]:
     found: dict[str | None, list[Drawn]] = {}
-    for place, figure in enumerate(figures, 1):
+    parts = zip(figures, _addresses(figures), _file_names(figures), strict=True)
+    for place, (figure, address, name) in enumerate(parts, 1):
         drawn = Drawn(
-            name=shown(figure.name),
+            name=name,
             title=shown(figure.title),
             text=shown(figure.text),
             picture=themed(figure, place),
-            address="data:text/csv;charset=utf-8," + quote(figure.csv, safe=_PLAIN_IN_ADDRESSES),
+            address=address,
             rows=max(figure.csv.count("\n") - 1, 0),
         )
         found.setdefault(figure.registration, []).append(drawn)

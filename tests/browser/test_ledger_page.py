@@ -12,7 +12,7 @@ import pytest
 
 from ledger.document import ledger_document
 from ledger.page.figure import Figure
-from ledger.page.ledger_page import ledger_page
+from ledger.page.ledger_page import data_files, ledger_page
 from registry.registration import Registration
 from tests.browser.conftest import Opened, accessibility
 from tests.ledger.made import e2, figure, proof, registered, report
@@ -60,7 +60,7 @@ def test_the_first_screen_answers(file: Path, opened: Open) -> None:
     assert answers["What came out"] == "1 passed, 1 failed, 1 not decidable"
     assert answers["What failed"] == "Nothing"
     lines = found.page.locator(".tile li").all_inner_texts()
-    assert "e2, third: 3 registered, 1 passed, 1 failed, 1 not decidable, under 2 different rules" in lines
+    assert "3 registered, 1 passed, 1 failed, 1 not decidable, under 2 different rules: e2, third" in lines
     assert "3 pushes by the clock of the local witness: the author's word" in lines
     assert "5 registered runs missing" in lines and "anything about a GPU: runs here are simulated" in lines
     last = found.page.locator(".tile").last.bounding_box()
@@ -181,6 +181,17 @@ def test_a_figure_s_data_can_be_kept_without_leaving_the_page(
     assert (tmp_path / "kept.csv").read_text() == drawn.csv
     assert found.page.url == file.resolve().as_uri()
     assert [error for error in found.errors if "policy" in error] == []
+
+
+def test_data_that_are_too_much_for_the_page_lie_beside_it(document: dict[str, Any], drawn: Figure) -> None:
+    long = dataclasses.replace(drawn, csv="a\n" + "1\n" * 400_000)
+    figures = [drawn, long, dataclasses.replace(long, name="../e2 hits"), dataclasses.replace(drawn, name="late")]
+    page = ledger_page(document, figures)
+    files = data_files(figures)
+    assert list(files) == ["figures/e2-hits.2.csv", "figures/e2-hits.3.csv", "figures/late.csv"]
+    assert files["figures/e2-hits.2.csv"] == long.csv
+    assert 'href="figures/late.csv" download="late.csv"' in page
+    assert len(page.encode()) < 5_000_000
 
 
 def test_figures_have_the_page_s_colours_and_ids_of_their_own(file: Path, opened: Open) -> None:
