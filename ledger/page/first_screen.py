@@ -74,9 +74,12 @@ def _least_margin(document: dict[str, Any]) -> list[str]:
         times = {one["what"]: one["time"] for one in entry.get("timeline", ())}
         if {"registration pushed", "first run announced"} <= times.keys():
             pushed, announced = (moment(times[what]) for what in ("registration pushed", "first run announced"))
-            margins.append(((announced - pushed).total_seconds(), entry["tag"]))
-    least = sorted(margins)[:1]
-    return [f"first run announced {span(seconds)} after the push, at the least ({tag})" for seconds, tag in least]
+            margins.append((announced - pushed).total_seconds())
+    if not margins:
+        return []
+    words = span(min(margins))
+    when = "before its push" if words[0] == "-" else "after its push, none sooner"
+    return [f"a run was announced {words[1:]} {when}"]
 
 
 def _came_out(document: dict[str, Any]) -> Tile:
