@@ -22,6 +22,7 @@ READINGS = (
 )
 _VERDICTS = {True: "PASS", False: "FAIL", None: "NOT DECIDABLE"}
 _SIGNS = {"<=": "\u2264", ">=": "\u2265", "==": "=", "!=": "\u2260"}
+_UNSAID = {"deviations": ["None are stated."], "caveats": ["None are stated."]}
 _PROSE = ("caveats", "blindness", "deviations", "amendments", "notes")
 
 
@@ -92,7 +93,7 @@ def _registration(entry: dict[str, Any]) -> dict[str, Any]:
         "calibration": entry["calibration"],
         "plan_from": entry["plan_from"],
         "seed_binding": entry["seed_binding"],
-        "prose": [(name, _texts(entry[name])) for name in _PROSE if _texts(entry[name])],
+        "prose": [(name, texts) for name in _PROSE if (texts := _texts(entry[name]) or _UNSAID.get(name))],
     }
 
 
