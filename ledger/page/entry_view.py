@@ -57,7 +57,8 @@ def entry_view(entry: dict[str, Any]) -> dict[str, Any]:
         "beacon": entry["beacon"] if entry.get("seed_binding", "beacon") == "beacon" else None,
         "digest": entry["digest"],
         "missing": entry["missing"],
-        "checks": [_check(check) for check in entry["check"]["children"]],
+        "checks": [_check(c) for c in entry["check"]["children"] if not c["children"] or c["outcome"] != "PROVEN"],
+        "run_checks": _run_checks(entry["check"]["children"]),
         "unproven": [_check(check) for check in _leaves(entry["check"]) if check["outcome"] != "PROVEN"],
     }
     return view | (_registration(entry) if "rule" in entry else {})
@@ -223,6 +224,17 @@ def _attempts(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _check(check: dict[str, Any]) -> dict[str, Any]:
     return check | {"tone": tone(check["outcome"]) if check["needed"] else ""}
+
+
+def _run_checks(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The checks that each run had, by name, and how many came out how."""
+    leaves = [leaf for check in checks if check["children"] for leaf in _leaves(check)]
+    counts = Counter((leaf["name"], leaf["outcome"]) for leaf in leaves)
+    names = dict.fromkeys(leaf["name"] for leaf in leaves)
+    return [
+        {"name": name, "counts": [counts[name, outcome] for outcome in ("PROVEN", "REFUTED", "UNPROVABLE")]}
+        for name in names
+    ]
 
 
 def _leaves(check: dict[str, Any]) -> Iterator[dict[str, Any]]:

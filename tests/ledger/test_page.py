@@ -8,7 +8,7 @@ from ledger.document import ledger_document
 from ledger.page.ledger_page import ledger_page
 from registry.design import RunId
 from tests.ledger.made import e2, proof, registered, report
-from verifier.check import refuted
+from verifier.check import group, refuted
 from verifier.report import Proof
 from verifier.status import Status
 
@@ -58,3 +58,13 @@ def test_what_a_study_does_not_say_is_said() -> None:
     silent = e2() | {"caveats": [], "deviations": []}
     text = page(proof(registered(silent)))
     assert text.count("None are stated.") == 2
+
+
+def test_checks_of_runs_are_counted_and_those_that_do_not_hold_are_named() -> None:
+    made = proof(registered())
+    bad = group("BURST/1.35/0", [refuted("plan", "a session too many")], "")
+    others = [child for child in made.check.children if child.name != "BURST/1.35/0"]
+    made.check = group(made.tag, [*others, bad], "")
+    text = page(made)
+    assert '<tr><th scope="row">plan</th><td>17</td><td>1</td><td>0</td></tr>' in text
+    assert text.count("a session too many") >= 2 and '<tr><th scope="row">BURST/1.65/0</th><td><b' not in text
