@@ -78,15 +78,17 @@ def _least_margin(document: dict[str, Any]) -> list[str]:
     if not margins:
         return []
     words = span(min(margins))
-    when = "before its push" if words[0] == "-" else "after its push, none sooner"
-    return [f"a run was announced {words[1:]} {when}"]
+    return [f"earliest run announced {words[1:]} {'before' if words[0] == '-' else 'after'} its push"]
 
 
 def _came_out(document: dict[str, Any]) -> Tile:
     passed, failed, open_ = (sum(d[name] for d in document["designs"]) for name in ("passed", "failed", "undecided"))
     answer = f"{passed:,} passed, {failed:,} failed" + (f", {open_:,} not decidable" if open_ else "")
+    simulated = ["on a simulator, not a GPU"] if any(e.get("simulated") for e in document["registrations"]) else []
     tone = OPEN if open_ or not document["designs"] else BAD if failed else GOOD
-    return Tile("What came out", answer, _cut([design_words(d, _MAX_NAMES) for d in document["designs"]]), tone)
+    return Tile(
+        "What came out", answer, _cut(simulated + [design_words(d, _MAX_NAMES) for d in document["designs"]]), tone
+    )
 
 
 def design_words(design: dict[str, Any], most: int | None = None) -> str:
