@@ -84,11 +84,11 @@ def _least_margin(document: dict[str, Any]) -> list[str]:
 def _came_out(document: dict[str, Any]) -> Tile:
     passed, failed, open_ = (sum(d[name] for d in document["designs"]) for name in ("passed", "failed", "undecided"))
     answer = f"{passed:,} passed, {failed:,} failed" + (f", {open_:,} not decidable" if open_ else "")
-    simulated = ["on a simulator, not a GPU"] if any(e.get("simulated") for e in document["registrations"]) else []
+    simulated = sum(bool(entry.get("simulated")) for entry in document["registrations"])
+    lines = [f"{simulated:,} on a simulator, not a GPU"] if simulated else []
+    lines += [design_words(design, _MAX_NAMES) for design in document["designs"]]
     tone = OPEN if open_ or not document["designs"] else BAD if failed else GOOD
-    return Tile(
-        "What came out", answer, _cut(simulated + [design_words(d, _MAX_NAMES) for d in document["designs"]]), tone
-    )
+    return Tile("What came out", answer, _cut(lines), tone)
 
 
 def design_words(design: dict[str, Any], most: int | None = None) -> str:

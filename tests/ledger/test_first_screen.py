@@ -26,7 +26,7 @@ def answers(*proofs: Proof, **more: Any) -> dict[str, Tile]:
 def test_what_holds_is_said_to_hold(plain: Proof) -> None:
     given = answers(plain)
     assert given["What came out"].answer == "1 passed, 0 failed" and given["What came out"].tone == "good"
-    assert given["What came out"].lines == ("on a simulator, not a GPU", "1 registered, 1 passed: e2")
+    assert given["What came out"].lines == ("1 on a simulator, not a GPU", "1 registered, 1 passed: e2")
     assert (given["What failed"].answer, given["What failed"].tone) == ("Nothing", "good")
     assert given["When, by whose clock"].tone == "open"
     assert "earliest run announced 3.25 s after its push" in given["When, by whose clock"].lines
