@@ -6,8 +6,15 @@ viewer's paths.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ledger.attack_model import ATTACK_MODEL
+from ledger.designs import PROSE, changes_of, designs_of
+from ledger.thresholds import thresholds_of
+from ledger.timeline import timeline_of
+from registry.draft import Draft
+from registry.rule_words import plain_words
 from registry.ssh_signature import fingerprint
 from verifier.report import Proof, StudyReport, proof_json, to_json
 
@@ -34,10 +41,12 @@ def ledger_document(report: StudyReport, policy_sha256: str | None = None, signe
         "proof_count": len(report.proofs),
         "failure_count": report.failures,
         "last_line": report.last_line,
-        "registrations": [_entry(proof) for proof in report.proofs],
+        "registrations": [_entry(proof, report.proofs) for proof in report.proofs],
+        "designs": designs_of(report.proofs),
         "attempts_log_problems": list(report.log_problems),
         "exploratory_runs": report.exploratory,
         "unseen_pushes": list(report.unseen),
+        "attack_model": [list(row) for row in ATTACK_MODEL],
         "no_one_can_prove": no_one_can_prove(signer),
     }
 
@@ -48,29 +57,42 @@ def no_one_can_prove(signer: str | None) -> list[str]:
     return [text.format(author=author) for text in NO_ONE_CAN_PROVE]
 
 
-def _entry(proof: Proof) -> dict[str, Any]:
+def _entry(proof: Proof, proofs: Sequence[Proof]) -> dict[str, Any]:
     entry = proof_json(proof)
+    entry.pop("moments")
     registration = proof.registration
     if registration is None or proof.kind != "registration":
         return entry
     draft = registration.draft
+    thresholds = thresholds_of(proof)
+    for run, value in zip(proof.runs, entry["runs"], strict=True):
+        value["thresholds"] = thresholds.get(run.run, {})
+        value["folder"] = f"runs/{registration.folder}/{run.run.path}/attempt-{run.attempt}" if run.attempt else None
     entry |= {
-        "rule": {
-            "runs": {f"{r.arm}.{r.name}": r.text for r in draft.rule.runs},
-            "reported": {f"{r.arm}.{r.name}": r.text for r in draft.rule.reported},
-            "rate": draft.rule.rate.text,
-        },
+        "timeline": timeline_of(proof.moments),
+        "file": registration.file,
+        "draft_sha256": registration.draft_sha256,
+        "rule": _rule(draft),
         "judged_window": draft.judged_window,
         "seed_binding": draft.design.seeds.binding,
         "calibration": to_json(registration.calibration),
         "plan_from": to_json(registration.plan_source),
         "rehearsal": registration.rehearsal,
         "supersedes": registration.supersedes,
+        "changes": changes_of(proof, proofs),
         "exclusions": list(draft.exclusions),
         "max_attempts": draft.max_attempts,
         "simulated": any(run.simulated for run in proof.runs),
         "engine": registration.engine.frozen() if registration.engine else None,
     }
-    for name in ("blindness", "caveats", "notes", "deviations", "amendments"):
+    for name in PROSE:
         entry[name] = draft.source.get(name)
     return entry
+
+
+def _rule(draft: Draft) -> dict[str, Any]:
+    """The rules as frozen, by arm and name, and in plain words beside."""
+    runs, reported = ({f"{r.arm}.{r.name}": r.text for r in rules} for rules in (draft.rule.runs, draft.rule.reported))
+    words = {name: plain_words(text) for name, text in (runs | reported).items()}
+    rate = draft.rule.rate.text
+    return {"runs": runs, "reported": reported, "rate": rate, "words": words, "rate_words": plain_words(rate)}

@@ -23,6 +23,7 @@ from registry.witness.policy import Policy
 from verifier.calibration_checks import check_calibration
 from verifier.check import Check, Outcome, group, proven, refuted, unprovable
 from verifier.evidence import StudyEvidence, TagEvidence
+from verifier.moments import moments_of
 from verifier.plan_source_checks import check_plan_from
 from verifier.prediction_proof import check_predicted, frozen_predictions, in_time
 from verifier.reexecution import Rerun
@@ -114,6 +115,7 @@ def prove_registration(
     starts = [r.time for r in proof.attempts if r.event == "start"]
     starts += [run.started_at for run in proof.runs if run.started_at]
     proof.status = derive_status(tag.sightings, order_of(tag, starts, evidence.policy))
+    proof.moments = moments_of(evidence, tag, proof.runs)
     checks.insert(5, check_independent(tag, proof.status, proof.claim))
     proof.check = group(tag.name, checks, "every check holds")
     return proof

@@ -14,6 +14,7 @@ from registry.plain_text import escaped_json
 from registry.registration import Registration
 from registry.witness.sightings import Sighting
 from verifier.check import Check, Outcome
+from verifier.moments import Moment
 from verifier.run_report import RunReport
 from verifier.scores import Score
 from verifier.status import Status, claim_exceeds
@@ -39,6 +40,7 @@ class Proof:
     verdict: OverallVerdict = field(default_factory=lambda: OverallVerdict(None, "NOT DECIDABLE"))
     scores: list[Score] = field(default_factory=list)
     attempts: list[AttemptRecord] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list)
 
     @property
     def push(self) -> Sighting | None:
@@ -145,6 +147,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
         "missing": [run.run.path for run in proof.missing],
         "scores": to_json(proof.scores),
         "attempts": [asdict(record) for record in proof.attempts],
+        "moments": to_json(proof.moments),
     }
 
 
@@ -163,6 +166,7 @@ def _run_json(run: RunReport) -> dict[str, Any]:
         "engine": run.engine,
         "run_sha256": run.run_sha256,
         "started_at": run.started_at,
+        "ended_at": run.ended_at,
         "outcome": value.get("outcome"),
         "reason": value.get("reason"),
         "readings": to_json(run.readings),

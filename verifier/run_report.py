@@ -57,6 +57,7 @@ class RunReport:
     engine: str | None = None
     run_sha256: str | None = None
     started_at: str | None = None
+    ended_at: str | None = None
     check: Check | None = None
     readings: Readings = field(default_factory=dict)
     verdicts: list[RunVerdict] = field(default_factory=list)
@@ -182,8 +183,9 @@ def _describe(report: RunReport, record: RunRecord) -> None:
     report.engine = " ".join(str(engine[key]) for key in ("name", "version") if isinstance(engine.get(key), str))[:100]
     report.machine = None if report.simulated else machine_words(engine)
     report.job = job_words(record.fields.get("job"))
-    started_at = record.fields.get("started_at")
-    report.started_at = started_at if parse_timestamp(started_at) else None
+    report.started_at, report.ended_at = (
+        time if parse_timestamp(time := record.fields.get(name)) else None for name in ("started_at", "ended_at")
+    )
 
 
 def _check_started(records: list[AttemptRecord], chosen: AttemptRecord) -> Check:

@@ -24,8 +24,9 @@ group = typer.Typer(
 def ledger(context: typer.Context, runs: Runs = None, policy: PolicyFile = None) -> None:
     """Verify the study and write its ledger.
 
-    The files are evidence/ledger.json and evidence/LEDGER.md. What is logged
-    is carried over, what is new is appended, and signed where the key is.
+    The files are evidence/ledger.json, evidence/LEDGER.md and evidence/index.html,
+    a page with pictures. What is logged is carried over, what is new is
+    appended, and signed where the key is.
 
     Example: trapkit ledger
     """
@@ -33,11 +34,13 @@ def ledger(context: typer.Context, runs: Runs = None, policy: PolicyFile = None)
         return
     from cli.render.ledger import summary
     from cli.workflows.ledger import key_at_hand, write_ledger
+    from cli.workflows.study_figures import study_figures
     from registry.ssh_signature import public_text
     from registry.study import find_root
     from registry.witness.policy_file import load_policy
 
-    written = write_ledger(Path(), runs, load_policy(policy, find_root(Path())) if policy else None)
+    chosen = load_policy(policy, find_root(Path())) if policy else None
+    written = write_ledger(Path(), runs, chosen, study_figures)
     for path in written.paths:
         print(f"wrote {path}")
     print(summary(written.ledger))
@@ -170,7 +173,7 @@ def rotate(
     ledger = rotate_key(open_study(Path()), file.expanduser())
     print(summary(ledger))
     print(f"from now on: export TRAP_LEDGER_KEY={file.expanduser().resolve()}")
-    print("next: trapkit ledger publish")
+    print("next: trapkit ledger, then trapkit ledger publish")
 
 
 @group.command()
@@ -189,7 +192,7 @@ def revoke(
     from registry.study import open_study
 
     print(summary(revoke_key(open_study(Path()), key, from_entry)))
-    print("next: trapkit ledger publish")
+    print("next: trapkit ledger, then trapkit ledger publish")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import git
 
-from cli.workflows.ledger import write_files
+from cli.workflows.ledger import PAGE_FILE, write_files
 from cli.workflows.ledger_earlier import LEDGER_FILE, earlier_ledger, last_publication, publications
 from cli.workflows.receipts import archive_receipts, pushed_tag
 from cli.workflows.registered import tags_on_remote
@@ -18,6 +19,8 @@ from registry.canonical import sha256_hex
 from registry.errors import RegistrationError, StudyError
 from registry.study import Study
 from registry.witness.policy import Policy
+
+_DATA_FILE = re.compile(r'href="(figures/[A-Za-z0-9-][A-Za-z0-9.-]*\.csv)"')
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def publish_ledger(study: Study, repository: git.Repo, policy: Policy, reporter:
         raise StudyError("there is no ledger with a log", where=LEDGER_FILE, remedy="write it: trapkit ledger")
     paths, ledger = write_files(study.root, found.value)
     data = path.read_bytes()
+    paths += _page_files(path, sha256_hex(data))
     last = last_publication(study.root)
     new = last is None or last.data != data
     if last is not None and not new:
@@ -53,6 +57,17 @@ def publish_ledger(study: Study, repository: git.Repo, policy: Policy, reporter:
         tag_object = push_frozen(study, repository, frozen)
     archive_receipts(study, repository, pushed_tag(repository, study, tag, tag_object, data), policy, reporter)
     return Published(tag, ledger, new)
+
+
+def _page_files(ledger: Path, sha256: str) -> list[Path]:
+    """The ledger's page and what lies beside it; StudyError where the page is
+    missing or of another ledger.
+    """
+    page = ledger.with_name(PAGE_FILE)
+    text = page.read_text("utf-8") if page.is_file() else ""
+    if f'<meta name="ledger-sha256" content="{sha256}">' not in text:
+        raise StudyError("the page is not this ledger's", where=page.name, remedy="write it anew: trapkit ledger")
+    return [page, *(ledger.parent / name for name in sorted(set(_DATA_FILE.findall(text))))]
 
 
 def _check_remote_known(study: Study, repository: git.Repo) -> None:

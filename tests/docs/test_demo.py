@@ -31,7 +31,7 @@ def test_the_demo_ends_in_the_proof_count_and_leaves_a_study(tmp_path: Path) -> 
     assert [entry.get("simulated", False) for entry in ledger["registrations"]] == [True, False, True]
     git(tmp_path, "clone", "-q", "study-remote.git", "auditor")
     assert trapkit(tmp_path / "auditor", "ledger").returncode == 0
-    for name in ("ledger.json", "LEDGER.md"):
+    for name in ("ledger.json", "LEDGER.md", "index.html"):
         assert (tmp_path / "auditor/evidence" / name).read_bytes() == (root / "evidence" / name).read_bytes()
     again = trapkit(tmp_path, "demo", "study")
     assert again.returncode == 2 and "not empty" in again.stderr

@@ -54,7 +54,7 @@ def test_the_ledger_is_the_same_on_two_clones(study: Path, clone: Path) -> None:
     pages = []
     for root in (study, clone):
         assert command(root, "ledger").code == 3
-        pages.append([(root / "evidence" / name).read_bytes() for name in ("ledger.json", "LEDGER.md")])
+        pages.append([(root / "evidence" / name).read_bytes() for name in ("ledger.json", "LEDGER.md", "index.html")])
     assert pages[0] == pages[1]
     entries = json.loads(pages[0][0])["registrations"]
     assert all("your policy does not name" in entry["status"]["reason"] for entry in entries)
