@@ -65,10 +65,10 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     findings = [number for number, entry in enumerate(log.entries) if entry.kind == FINDING]
     unsigned = [number for number in findings if log.entries[number].signer is None]
     dead = [number for number in findings if log.entries[number].signer and not log.counts(number)]
-    if unsigned and log.key:
-        yield f"{len(unsigned)} findings were not signed when they were logged"
+    if unsigned and ledger.signer:
+        yield f"findings not signed when they were logged: {len(unsigned)}; the checkpoint covers them"
     if dead:
-        yield f"{len(dead)} findings are signed by a key that was revoked for them: entries {', '.join(map(str, dead))}"
+        yield f"findings signed by a key that was revoked for them: entries {', '.join(map(str, dead))}"
 
 
 def _proof_lines(proof: Proven) -> Iterator[str]:

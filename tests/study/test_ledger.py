@@ -108,7 +108,7 @@ def test_what_is_new_is_unsigned_without_the_key_and_signed_with_it(
     assert command(root, "ledger").code == 1
     signed = ledger(root)
     assert signed.signer == before.signer and len(signed.log) == 4
-    assert "1 findings were not signed when they were logged" in check(root).out
+    assert "findings not signed when they were logged: 1" in check(root).out
     git(root, "checkout", "-q", "--", "runs")
     assert command(root, "ledger").code == 0 and len(ledger(root).log) == 5
 
@@ -210,7 +210,7 @@ def test_rotation_and_revocation(root: Path, tmp_path: Path, monkeypatch: pytest
     done = check(root, "--key", first, "--since", str(earlier))
     assert done.code == 0, done.out
     assert "revoked: its signatures count no more from entry 2" in done.out
-    assert "1 findings are signed by a key that was revoked for them: entries 2" in done.out
+    assert "findings signed by a key that was revoked for them: entries 2" in done.out
     assert "grew from its first 3 entries" in done.out
     assert command(root, "verify").code == 0
 
