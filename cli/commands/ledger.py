@@ -34,13 +34,13 @@ def ledger(context: typer.Context, runs: Runs = None, policy: PolicyFile = None)
         return
     from cli.render.ledger import summary
     from cli.workflows.ledger import key_at_hand, write_ledger
-    from cli.workflows.study_figures import study_figures
+    from cli.workflows.study_figures import page_figures
     from registry.ssh_signature import public_text
     from registry.study import find_root
     from registry.witness.policy_file import load_policy
 
     chosen = load_policy(policy, find_root(Path())) if policy else None
-    written = write_ledger(Path(), runs, chosen, study_figures)
+    written = write_ledger(Path(), runs, chosen, page_figures)
     for path in written.paths:
         print(f"wrote {path}")
     print(summary(written.ledger))

@@ -40,14 +40,16 @@ _NO_DATE = {".svg": {"Date": None, "Creator": None, "Type": None, "Format": None
 
 
 @contextmanager
-def drawing() -> Iterator[Any]:
-    """Matplotlib's pyplot in our style, drawing to files only."""
+def drawing(*, letters: bool = False) -> Iterator[Any]:
+    """Matplotlib's pyplot in our style, drawing to files only. With `letters` the
+    text of an SVG stays text, in the reader's font: smaller, and it can be searched.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context({**_STYLE, "svg.fonttype": "none"} if letters else _STYLE):
         yield pyplot
         pyplot.close("all")
 

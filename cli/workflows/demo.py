@@ -16,7 +16,7 @@ from cli.workflows.registered import latest
 from cli.workflows.remotes import RemoteChoice
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
-from cli.workflows.study_figures import study_figures
+from cli.workflows.study_figures import page_figures
 from registry.errors import StudyError
 from registry.publish import publish
 from registry.study import open_repository, open_study
@@ -45,7 +45,7 @@ def run_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOutcome:
     reporter.say("trapkit run e2")
     run_registration(study, repository, latest(repository, "e2"), policy, reporter)
     reporter.say("trapkit ledger, trapkit verify")
-    written = write_ledger(root, draw=study_figures)
+    written = write_ledger(root, draw=page_figures)
     files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in written.paths}
     publish(repository, study.settings.remote, files, "Ledger", "trapkit ledger")
     proof = written.report.proofs[-1]

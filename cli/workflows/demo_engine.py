@@ -16,7 +16,7 @@ from cli.workflows.register import register
 from cli.workflows.registered import latest
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import run_registration
-from cli.workflows.study_figures import study_figures
+from cli.workflows.study_figures import page_figures
 from registry.errors import EngineError
 from registry.publish import publish
 from registry.study import Study, open_repository, open_study
@@ -69,7 +69,7 @@ def run_engine_demo(folder: Path, reporter: Reporter, *, fresh: bool) -> DemoOut
         for failure in outcome.failures:
             reporter.say(failure)
     reporter.say("trapkit ledger, trapkit verify")
-    written = write_ledger(root, draw=study_figures)
+    written = write_ledger(root, draw=page_figures)
     files: dict[str, bytes | Path] = {path.relative_to(root).as_posix(): path for path in written.paths}
     publish(repository, study.settings.remote, files, "Ledger", "trapkit ledger")
     report = written.report

@@ -30,12 +30,12 @@ class StudyFigures:
     not_drawn: tuple[LeftOut, ...]
 
 
-def study_figures(report: StudyReport) -> list[Figure]:
-    """Every figure that a study has runs for."""
-    return list(drawn_figures(report).figures)
+def page_figures(report: StudyReport) -> list[Figure]:
+    """Every figure that a study has runs for, its text as text: for a page."""
+    return list(drawn_figures(report, letters=True).figures)
 
 
-def drawn_figures(report: StudyReport) -> StudyFigures:
+def drawn_figures(report: StudyReport, *, letters: bool = False) -> StudyFigures:
     """The same, with what was not drawn and why.
 
     ValueError for a report whose runs have no series.
@@ -44,7 +44,7 @@ def drawn_figures(report: StudyReport) -> StudyFigures:
         raise ValueError("the report's runs have no series: verify with_series")
     figures: list[Figure] = []
     not_drawn: list[LeftOut] = []
-    with drawing() as pyplot:
+    with drawing(letters=letters) as pyplot:
         for what, found in _every_figure(pyplot, shown_runs(report)):
             if isinstance(found, Figure):
                 figures.append(found)

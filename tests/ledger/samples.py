@@ -37,7 +37,7 @@ def body(findings: list[dict[str, Any]], signer: str | None) -> dict[str, Any]:
     return {
         "schema": "trap-ledger-2", "study": "sample", "policy_sha256": None, "proof_count": len(findings),
         "failure_count": 0, "last_line": f"{len(findings)} proofs, 0 failures", "registrations": findings,
-        "attempts_log_problems": [], "exploratory_runs": [], "unseen_pushes": [],
+        "designs": [], "attempts_log_problems": [], "exploratory_runs": [], "unseen_pushes": [], "attack_model": [],
         "no_one_can_prove": no_one_can_prove(signer),
     }  # fmt: skip
 

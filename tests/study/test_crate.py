@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,10 @@ def test_the_workflow_for_github_verifies(study: Path) -> None:
     assert job["steps"][0]["with"]["fetch-depth"] == 0
     assert command(study, "ledger").code == 0
     run = "\n".join([steps["Verify"].replace(" --online", "").rsplit("exit", 1)[0], steps["The ledger alone"]])
-    made = subprocess.run(["bash", "-e", "-c", run], cwd=study, capture_output=True, text=True, timeout=120)
+    programs = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    made = subprocess.run(
+        ["bash", "-e", "-c", run], cwd=study, env=programs, capture_output=True, text=True, timeout=120
+    )
     assert made.returncode == 0, made.stdout + made.stderr
     assert "0 failures" in (study / "verification.txt").read_text()
 

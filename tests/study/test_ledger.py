@@ -162,7 +162,9 @@ def test_publishing_pushes_one_tag_that_the_witness_saw_and_changes_no_ledger(ro
 
 def test_published_ledgers_are_listed_with_who_saw_them(root: Path, tmp_path: Path) -> None:
     assert command(root, "ledger", "rotate", str(tmp_path / "new-key")).code == 0
-    assert command(root, "ledger", "publish").code == 0
+    early = command(root, "ledger", "publish")
+    assert early.code == 2 and "the page is not this ledger's" in early.err
+    assert command(root, "ledger").code == command(root, "ledger", "publish").code == 0
     done = command(clone(root), "ledger", "published")
     assert done.code == 0, done.out
     first, second = done.out.index("ledger/v1: 3 entries"), done.out.index("ledger/v2: 4 entries")
@@ -183,7 +185,7 @@ def test_what_another_clone_published_comes_first(root: Path, tmp_path: Path) ->
     other = clone(root)
     key = tmp_path / "new-key"
     assert command(root, "ledger", "rotate", str(key)).code == 0
-    assert command(root, "ledger", "publish").code == 0
+    assert command(root, "ledger").code == command(root, "ledger", "publish").code == 0
     git(other, "tag", "-d", "ledger/v1")
     done = command(other, "ledger", "publish")
     assert done.code == 2 and "this clone lacks" in done.err and "ledger/v2" in done.err
