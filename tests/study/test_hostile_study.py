@@ -32,7 +32,7 @@ from verifier.evidence import gather
 from verifier.proof import frozen_predictions
 from verifier.registration_checks import check_cell, check_frozen, check_readings, check_supersedes
 from verifier.report import Proof, StudyReport
-from verifier.scores import _hit
+from verifier.scores import is_hit
 from verifier.verification import verify_study
 
 RUN = "runs/small.v1/BURST/1.35/0/attempt-1"
@@ -219,7 +219,7 @@ def test_columns_that_no_table_has_are_not_even_read(finished: Path, tmp_path: P
 
 
 def test_a_prediction_too_large_for_a_number_hits_nothing() -> None:
-    assert not _hit(math.inf, 1.0, 0.01)
+    assert not is_hit(math.inf, 1.0, 0.01)
 
 
 def published(study: Path, change: Callable[[dict[str, pa.Table]], None], **fields: object) -> list[Check]:
