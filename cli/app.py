@@ -25,6 +25,7 @@ from cli.commands import (
     theory,
     watch,
     witness,
+    workload,
 )
 
 EXIT_INTERRUPTED = 130
@@ -41,7 +42,8 @@ app = typer.Typer(
     epilog='In a POSIX shell `trap` is a builtin: type trapkit, or eval "$(trapkit shell-init bash)" once.',
 )
 MODULES = (
-    start, author, jobs, audit, share, policy, theory, operator, watch, gate, reproduce, sweep, witness, doctor,
+    start, author, jobs, audit, share, policy, theory, operator, watch, gate, reproduce, sweep, workload, witness,
+    doctor,
 )  # fmt: skip
 for module in MODULES:
     module.add_to(app)

@@ -42,6 +42,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "gate",
     "sweep",
     "tables",
+    "workload",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

@@ -27,7 +27,7 @@ class InfiniteCache:
         Local scopes come one after the other: a new one begins empty.
         """
         seen = self._seen(turn.scope)
-        count = next((place for place, block in enumerate(turn.blocks) if block not in seen), len(turn.blocks))
+        count = _leading(turn.blocks, seen)
         seen.update(turn.blocks[count:])
         return min(count * turn.block_tokens, turn.prompt_tokens)
 
@@ -37,6 +37,16 @@ class InfiniteCache:
         if scope != self._scope:
             self._scope, self._local = scope, BitMap64()
         return self._local
+
+
+def _leading(blocks: tuple[int, ...], seen: BitMap64) -> int:
+    """How many blocks from the first on were seen."""
+    new = BitMap64(blocks) - seen
+    # Nearly always what is new is the end of the prompt, and no block stands twice.
+    count = len(blocks) - len(new)
+    if not new or new.isdisjoint(BitMap64(blocks[:count])):
+        return count
+    return next(place for place, block in enumerate(blocks) if block in new)
 
 
 @dataclass
@@ -71,7 +81,6 @@ class Description:
     reused_tokens: int = 0
     malformed: int = 0
     zero_outputs: int = 0
-    context_shrinks: int = 0
     block_tokens: int | None = None
     oddities: Counter[str] = field(default_factory=Counter)
     problems: list[Malformed] = field(default_factory=list)

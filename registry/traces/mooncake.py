@@ -30,6 +30,7 @@ from registry.traces.session_table import (
     Oddity,
     Reading,
     TraceTurn,
+    shared_prefix,
 )
 
 BLOCK_TOKENS = 512
@@ -60,6 +61,8 @@ class _Open:
     session: str
     turn: int
     at_s: float
+    whole_blocks: int
+    number: int
 
 
 class _Sessions:
@@ -72,10 +75,10 @@ class _Sessions:
 
     def parent(self, blocks: tuple[int, ...]) -> _Open | None:
         """The latest open request whose last whole block is among `blocks`."""
-        tips = [block for block in blocks[self._common :] if block in self._open]
+        tips = self._open.keys() & set(blocks[self._common :])
         if not tips:
             return None
-        found = max(tips, key=lambda tip: self._open[tip].at_s)
+        found = max(tips, key=lambda tip: self._open[tip].number)
         return self._open.pop(found)
 
     def first(self) -> str:
@@ -107,10 +110,10 @@ def read(file: Path) -> Reading:
             offset_s += last_s - at_s
             yield Oddity("clock_resets")
         last_s, clock_s = at_s, at_s + offset_s
-        blocks = tuple(request.hash_ids[: request.input_length // BLOCK_TOKENS])
-        parent = sessions.parent(blocks)
+        whole = tuple(request.hash_ids[: request.input_length // BLOCK_TOKENS])
+        parent = sessions.parent(whole)
         session, turn = (parent.session, parent.turn + 1) if parent else (sessions.first(), 1)
-        sessions.remember(blocks, _Open(session, turn, clock_s))
+        sessions.remember(whole, _Open(session, turn, clock_s, len(whole), number))
         if parent:
             yield Oddity("linked_turns")
         yield TraceTurn(
@@ -122,7 +125,8 @@ def read(file: Path) -> Reading:
             False,
             request.input_length,
             request.output_length,
-            blocks,
+            tuple(request.hash_ids[: -(-request.input_length // BLOCK_TOKENS)]),
+            parent.whole_blocks if parent else 0,
             BLOCK_TOKENS,
             0,
         )
@@ -135,13 +139,9 @@ def common_blocks(file: Path) -> int:
         request = _request(decoder, line)
         if isinstance(request, str) or not request.hash_ids:
             continue
-        common = request.hash_ids if common is None else _shared(common, request.hash_ids)
+        ids = request.hash_ids
+        common = ids if common is None else common[: shared_prefix(common, ids)]
     return len(common or ())
-
-
-def _shared(one: list[int], other: list[int]) -> list[int]:
-    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return one[:length]
 
 
 def _request(decoder: msgspec.json.Decoder[Request], line: bytes | None) -> Request | str:

@@ -6,7 +6,7 @@ A reader goes through a file once and gives turns in the file's order, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,9 +30,10 @@ class TraceTurn:
     request, None for first turns; where `wait_measured` is False it is the
     difference of two request times, which holds the answer's own time.
 
-    `blocks` are ids of the prompt's whole blocks of `block_tokens` tokens:
-    equal ids in one `scope` are equal tokens at equal places. Tokens beyond
-    them are nobody else's.
+    `blocks` are ids of the prompt's blocks of `block_tokens` tokens, the last
+    one of a part of a block where the trace gives that an id: equal ids in one
+    `scope` are equal tokens at equal places. Tokens beyond them are nobody
+    else's. The first `prefix_blocks` of them began the session's last prompt.
     """
 
     session: str
@@ -44,6 +45,7 @@ class TraceTurn:
     prompt_tokens: int
     output_tokens: int
     blocks: tuple[int, ...]
+    prefix_blocks: int
     block_tokens: int
     scope: int
 
@@ -64,6 +66,7 @@ class Oddity:
 
 
 ODDITIES = {
+    "context_shrinks": "a prompt that goes on from less than the last one: what both begin with is shared",
     "clock_resets": "a time before the one before it: it counts from there on as no time passed",
     "linked_turns": "a turn whose session was found by its blocks, since the trace names none",
     "overlapping_turns": "a turn that began before the last answer came: its wait is the difference of request times",
@@ -84,11 +87,18 @@ SESSION_TABLE = pa.schema(
         pa.field("prompt_tokens", pa.int64(), nullable=False),
         pa.field("output_tokens", pa.int64(), nullable=False),
         pa.field("blocks", pa.list_(pa.int64()), nullable=False),
+        pa.field("prefix_blocks", pa.int32(), nullable=False),
         pa.field("block_tokens", pa.int32(), nullable=False),
         pa.field("scope", pa.int32(), nullable=False),
     ]
 )
 """The session table: a row a turn, columns as in `TraceTurn`."""
+
+
+def shared_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many ids both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def table_of(turns: Iterator[TraceTurn] | list[TraceTurn]) -> pa.Table:

@@ -71,6 +71,8 @@ def read(file: Path) -> Reading:
             continue
         if last is None:
             seen += 1
+        elif prefix < last.context_tokens:
+            yield Oddity("context_shrinks")
         turn, state = _turn(identity, last, seen, int(round_index), int(prefix), int(new), int(output), wait, arrival)
         open_sessions[identity] = state
         if len(open_sessions) > MOST_OPEN:
@@ -117,6 +119,7 @@ def _turn(
         prompt,
         output,
         blocks,
+        len(kept),
         BLOCK_TOKENS,
         state.scope,
     )

@@ -20,7 +20,7 @@ import msgspec
 
 from registry.plain_text import plain
 from registry.traces.mooncake import BlockIds, Count
-from registry.traces.session_table import MAX_SECONDS, Malformed, Oddity, Read, Reading, TraceTurn
+from registry.traces.session_table import MAX_SECONDS, Malformed, Oddity, Read, Reading, TraceTurn, shared_prefix
 
 MAX_FILE_BYTES = 2**30
 MAX_NESTED = 4
@@ -82,6 +82,7 @@ def _session(
 ) -> Iterator[Read]:
     turn = agents = 0
     last: Entry | None = None
+    last_blocks: tuple[int, ...] = ()
     for place, raw in enumerate(entries, 1):
         at = f"{where}, request {place}"
         entry = _entry(raw, block)
@@ -100,6 +101,10 @@ def _session(
             if oddity:
                 yield Oddity(oddity)
             assert entry.in_ is not None and entry.out is not None and entry.hash_ids is not None
+            blocks = tuple(entry.hash_ids[: entry.in_ // block])
+            kept = shared_prefix(blocks, last_blocks)
+            if kept < len(last_blocks):
+                yield Oddity("context_shrinks")
             yield TraceTurn(
                 name,
                 parent,
@@ -109,11 +114,12 @@ def _session(
                 measured,
                 entry.in_,
                 entry.out,
-                tuple(entry.hash_ids[: entry.in_ // block]),
+                blocks,
+                kept,
                 block,
                 scope,
             )
-            last = entry
+            last, last_blocks = entry, blocks
 
 
 def _wait(entry: Entry, last: Entry | None) -> tuple[float | None, bool, str | None]:
