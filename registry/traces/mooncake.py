@@ -100,10 +100,9 @@ def read(file: Path) -> Reading:
     sessions, decoder = _Sessions(common_blocks(file)), msgspec.json.Decoder(Request)
     clock_s = offset_s = last_s = 0.0
     for number, line in lines_of(file):
-        where = f"{file.name}:{number}"
         request = _request(decoder, line)
         if isinstance(request, str):
-            yield Malformed(where, request)
+            yield Malformed(f"{file.name}:{number}", request)
             continue
         at_s = request.timestamp / 1000
         if at_s < last_s:
