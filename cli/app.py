@@ -28,6 +28,7 @@ from cli.commands import (
     theory,
     watch,
     witness,
+    workload,
 )
 
 EXIT_INTERRUPTED = 130
@@ -45,7 +46,7 @@ app = typer.Typer(
 )
 MODULES = (
     start, author, jobs, audit, ledger, share, policy, theory, playground, operator, watch, gate, reproduce, sweep,
-    tables, witness, doctor,
+    tables, workload, witness, doctor,
 )  # fmt: skip
 for module in MODULES:
     module.add_to(app)

@@ -43,6 +43,7 @@ SUBCOMMANDS: tuple[str, ...] = (
     "sweep",
     "tables",
     "playground",
+    "workload",
 )
 
 _NOT_FOUND = "trap: trapkit is not on PATH: activate the environment it is installed in"

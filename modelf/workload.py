@@ -6,6 +6,7 @@ Source: the paper's workload, T = min(Geometric(1/15), 60), prompts of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,6 +60,44 @@ class Workload:
         prefill rate over this number.
         """
         return _expected_session_prompt_tokens(self)
+
+
+@dataclass(frozen=True)
+class TabledWorkload(Workload):
+    """A workload whose prompts and their reusable parts are tables by turn:
+    means over observed sessions, tokens. `first_prompt_tokens` is the first
+    entry, `tool_output_tokens` has no meaning.
+    """
+
+    prompt_table: tuple[int, ...] = ()
+    reusable_table: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        turns: TurnLaw,
+        prompts: Sequence[int],
+        reusable: Sequence[int],
+        *,
+        output_tokens: int,
+        mean_tool_s: float,
+    ) -> TabledWorkload:
+        """From tables of `turns.max_turns` entries; ValueError for others."""
+        if not len(prompts) == len(reusable) == turns.max_turns:
+            raise ValueError("both tables need an entry a turn")
+        return cls(turns, prompts[0], output_tokens, 0, mean_tool_s, tuple(prompts), tuple(reusable))
+
+    def prompt_tokens(self, turn: int) -> int:
+        """Mean prompt length of turn `turn`, tokens."""
+        return self.prompt_table[turn - 1]
+
+    def reusable_tokens(self, turn: int) -> int:
+        """Mean part of it that the session's last prompt began with, tokens."""
+        return self.reusable_table[turn - 1]
+
+    def longest_turn_tokens(self, step_cap: int | None = None) -> int:
+        """The largest entry up to `step_cap`, and output, tokens."""
+        return max(self.prompt_table[:step_cap]) + self.output_tokens
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,9 @@ def advise(
     gpu: Annotated[str, typer.Option(help="GPU, or a part of its name: A100, H200.")],
     pool: Annotated[str, typer.Option(metavar="TOKENS", help="KV pool of the engine: 300000 or 300k.")],
     workload: Annotated[str, typer.Option(help="Workload: standard or mirror.")] = "standard",
+    trace: Annotated[
+        Path | None, typer.Option(metavar="TRACE", help="Real sessions instead of a workload: a file or folder.")
+    ] = None,
     backlog: Annotated[
         int | None, typer.Option(min=0, help="Sessions present now: adds how long a cut in arrivals takes.")
     ] = None,
@@ -26,11 +30,16 @@ def advise(
 
     Example: trapkit advise --model Qwen2.5-7B-Instruct --gpu A100 --pool 300k
     """
-    from cli.render.advice import advice_json, advice_text
-    from cli.workflows.advise import advise_named
+    from cli.render.advice import advice_json, advice_text, trace_words
+    from cli.workflows.advise import advise_named, advise_trace
 
-    advice = advise_named(model, gpu, pool, workload, backlog=backlog, rate_per_s=rate)
-    print(advice_json(advice) if as_json else advice_text(advice, workload))
+    words = f"workload {workload}"
+    if trace is None:
+        advice, found = advise_named(model, gpu, pool, workload, backlog=backlog, rate_per_s=rate), None
+    else:
+        advice, found = advise_trace(model, gpu, pool, trace, backlog=backlog, rate_per_s=rate)
+        words = trace_words(found)
+    print(advice_json(advice, found) if as_json else advice_text(advice, words))
 
 
 def add_to(app: typer.Typer) -> None:

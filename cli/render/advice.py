@@ -8,21 +8,37 @@ import textwrap
 from dataclasses import asdict
 
 from modelf.advice import Advice
+from registry.traces.empirical import EmpiricalWorkload
 
 _WIDTH = 100
 
 
-def advice_json(advice: Advice) -> str:
-    """Every figure, with what kind of figure it is; null where undefined."""
+def advice_json(advice: Advice, trace: EmpiricalWorkload | None = None) -> str:
+    """Every figure, with what kind of figure it is; null where undefined. `trace`
+    is what the workload was made of, its tables apart.
+    """
     values = {"status": "estimated from first principles, not measured", **asdict(advice)}
+    if trace:
+        values["trace"] = {name: value for name, value in asdict(trace).items() if name != "workload"}
     if not math.isfinite(advice.half_hit):
         values["half_hit"] = None
     return json.dumps(values, indent=1)
 
 
+def trace_words(found: EmpiricalWorkload) -> str:
+    """What a workload from a trace was made of, and what is lost."""
+    left_out = f"; {found.excluded:,} sessions are left out, larger than the pool" if found.excluded else ""
+    left_out += f"; {found.malformed:,} lines could not be read" if found.malformed else ""
+    rough = f"{found.waits - found.measured_waits:,} of {found.waits:,} waits hold the answers' own time"
+    return (
+        f"{found.turns:,} turns of {found.sessions:,} real sessions{left_out}. Means by turn, {rough}; "
+        "blocks that sessions share with each other are not counted"
+    )
+
+
 def advice_text(advice: Advice, workload: str) -> str:
-    """What to look for and what to do, in order."""
-    head = f"{advice.model} on one {advice.gpu}, KV pool {advice.pool_tokens:,} tokens, workload {workload}"
+    """What to look for and what to do, in order; `workload` is it in words."""
+    head = _wrapped(f"{advice.model} on one {advice.gpu}, KV pool {advice.pool_tokens:,} tokens, {workload}", "")
     status = (
         "ESTIMATED by a model from first principles (model shape, data sheet), not measured on any engine. "
         "Trust the order of things more than the last digit."

@@ -58,7 +58,8 @@ def _ledger_lines(ledger: Ledger) -> Iterator[str]:
     for entry in ledger.value["registrations"]:
         index = log.latest(entry["tag"])
         word = "failed" if entry["failed"] else entry["check"]["outcome"]
-        yield f"  {plain(entry['tag'])}: {plain(word)}, {plain(entry['verdict']['words'])} (entry {index})"
+        verdict = entry["verdict"]["words"] if entry["kind"] == "registration" else "predictions"
+        yield f"  {plain(entry['tag'])}: {plain(word)}, {plain(verdict)} (entry {index})"
     gone = sorted(set(log.tags()) - {entry["tag"] for entry in ledger.value["registrations"]})
     for tag in gone:
         yield f"  {plain(tag)}: in the log, and no longer in the study (entry {log.latest(tag)})"

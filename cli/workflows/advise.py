@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from modelf.advice import Advice, advise
 from modelf.first_principles import largest_pool_tokens
 from modelf.hardware import GPUS, MODELS
-from modelf.workload import WORKLOADS
+from modelf.workload import WORKLOADS, Workload
 from registry.errors import TrapError
+from registry.traces.empirical import EmpiricalWorkload, empirical_workload
+from registry.traces.formats import format_of, read_trace
 
 Named = TypeVar("Named")
 
@@ -23,21 +26,43 @@ def advise_named(
     """Advice by names; TrapError for one that is unknown or not unique, and
     for a pool that cannot hold one turn or does not fit in the GPU.
     """
-    shape = named("model", model, MODELS)
-    accelerator = named("GPU", gpu, GPUS)
     session = named("workload", workload, WORKLOADS)
-    tokens = tokens_of(pool)
-    smallest = session.prompts()[-1] + session.output_tokens
+    return _advise(model, gpu, tokens_of(pool), session, backlog, rate_per_s)
+
+
+def advise_trace(
+    model: str,
+    gpu: str,
+    pool: str,
+    trace: Path,
+    kind: str | None = None,
+    *,
+    backlog: int | None = None,
+    rate_per_s: float | None = None,
+) -> tuple[Advice, EmpiricalWorkload]:
+    """Advice for the sessions of a trace that fit the pool; the same errors,
+    and RecordError for a trace that is none or has no such session.
+    """
+    tokens, name = tokens_of(pool), kind or format_of(trace)
+    found = empirical_workload(lambda: read_trace(trace, name), tokens)
+    return _advise(model, gpu, tokens, found.workload, backlog, rate_per_s), found
+
+
+def _advise(
+    model: str, gpu: str, pool_tokens: int, workload: Workload, backlog: int | None, rate_per_s: float | None
+) -> Advice:
+    shape, accelerator = named("model", model, MODELS), named("GPU", gpu, GPUS)
+    smallest = workload.longest_turn_tokens()
     largest = largest_pool_tokens(shape, accelerator)
-    if not smallest <= tokens <= largest:
+    if not smallest <= pool_tokens <= largest:
         raise TrapError(
             "no engine has this KV pool",
-            value=pool,
+            value=f"{pool_tokens:,} tokens",
             remedy=f"from {smallest:,} tokens (the longest turn) to {largest:,} (beside {shape.name} on {gpu})",
         )
     if rate_per_s is not None and not 0 < rate_per_s < float("inf"):
         raise TrapError("an arrival rate must be positive", value=rate_per_s, remedy="sessions per second, 0.1 say")
-    return advise(shape, accelerator, tokens, session, backlog=backlog, rate_per_s=rate_per_s)
+    return advise(shape, accelerator, pool_tokens, workload, backlog=backlog, rate_per_s=rate_per_s)
 
 
 def named(kind: str, name: str, known: Mapping[str, Named]) -> Named:

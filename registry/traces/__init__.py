@@ -1,0 +1,1 @@
+"""Traces of real agent sessions, read into one typed session table."""
