@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Traces of real agent sessions.")
+group = typer.Typer(
+    name="workload",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Workloads from traces of real agent sessions.\n\nExample: trapkit workload describe sessions.jsonl",
+)
 
 
 class Format(StrEnum):
@@ -19,7 +24,7 @@ class Format(StrEnum):
     tracelab = "tracelab"
 
 
-@app.command()
+@group.command()
 def describe(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A file, or a folder of session files.")],
     kind: Annotated[Format | None, typer.Option("--format", help="How it is written; default: by its name.")] = None,
@@ -44,6 +49,6 @@ def describe(
     raise typer.Exit(1 if found.malformed else 0)
 
 
-def add_to(program: typer.Typer) -> None:
+def add_to(app: typer.Typer) -> None:
     """Add these commands to the program."""
-    program.add_typer(app, name="workload")
+    app.add_typer(group)
