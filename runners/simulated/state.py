@@ -24,21 +24,23 @@ def _dtype(floats: str, integers: str) -> np.dtype[Any]:
 SESSION = _dtype(
     "arrival_s end_s evict_key",
     "turns first_tool turns_done row outcome closed attained"
-    " kept_units context older newer"
+    " kept_units context older newer script"
     " started holds weight next_waiting",
 )
 """A session. `row`: its current turn's row; `closed`: of a population;
 `attained`: tokens computed for it; `kept_units` of its context lie in the list
-`context` (see pool) between `older` and `newer`; the last four are the gate's."""
+`context` (see pool) between `older` and `newer`; `script`: the row of its
+script's first turn, -1 where its workload has none; the last four are the gate's."""
 
 TURN = _dtype(
     "planned_s admitted_s start_s first_token_s done_s",
     "session turn prompt_tokens output_tokens cached_tokens outcome retractions"
-    " to_prefill generated held_units last_step",
+    " to_prefill generated held_units last_step script shared_units",
 )
 """A turn that became due. `to_prefill`: tokens without KV yet; `generated`:
 output tokens so far, not counting the decode batch's current stay; `held_units`
-of the pool while it runs; `last_step`: when its decode ends."""
+of the pool while it runs; `last_step`: when its decode ends;
+`script`: its row in the script, `shared_units`: blocks it refers to (see blocks)."""
 
 GATE = _dtype(
     "engage_s release_after_s empty_since_s low_hit decrease interval_s",
@@ -56,9 +58,11 @@ ENGINE = _dtype(
     " running waiting uncached_total output_total"
     " partial prefilled step_tokens decoding steps_done decode_kv segment_steps stepping"
     " block_tokens unit_tokens size_units reserved_units idle_units pinned_units"
-    " idle_oldest idle_newest pinned_oldest pinned_newest contexts sequence running_count",
+    " idle_oldest idle_newest pinned_oldest pinned_newest contexts sequence running_count"
+    " sharing shared_blocks made_blocks free_block block_oldest block_newest",
 )
-"""The engine: what it is doing, its decode batch, its pool."""
+"""The engine: what it is doing, its decode batch, its pool; the last six are
+of a scripted run (`sharing`), see `runners.simulated.blocks`."""
 
 COSTS = _dtype(
     "prefill_request_s prefill_token_s prefill_pair_s decode_step_s decode_kv_token_s",
@@ -82,6 +86,12 @@ at this instant, that complete their prefill with this step, and that run, in
 order of admission; decoding turns by where in a unit their KV ends; prompt
 tokens by turns done before."""
 
+SCRIPT_TURN = _dtype("", "prompt_tokens output_tokens reusable_tokens first_block blocks")
+"""A turn of a session script; `blocks` ids from `first_block` on."""
+
+BLOCK = _dtype("", "key references older newer following")
+"""A block of a scripted run's cache; `following`: in its chain, or the next free place."""
+
 SAMPLE = _dtype("", "running waiting reserved_tokens idle_tokens uncached_total output_total")
 """The engine's gauges at one whole second."""
 
@@ -103,6 +113,10 @@ class Run(NamedTuple):
     contexts: Any
     samples: Any
     gate_log: Any
+    script_turns: Any
+    script_blocks: Any
+    blocks: Any
+    buckets: Any
 
 
 def table(dtype: np.dtype[Any], rows: int, **values: float) -> Any:
@@ -114,6 +128,16 @@ def table(dtype: np.dtype[Any], rows: int, **values: float) -> Any:
     for name, value in values.items():
         made[name] = value
     return made.view(np.recarray)
+
+
+def filled(records: Any, **columns: Any) -> None:
+    """Write whole columns, arrays of a value a record."""
+    for name, values in columns.items():
+        if isinstance(records, np.ndarray):
+            records[name] = values
+        else:
+            for record, value in zip(records, values.tolist(), strict=True):
+                setattr(record, name, value)
 
 
 def grown(records: Any, dtype: np.dtype[Any]) -> Any:

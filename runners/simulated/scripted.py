@@ -1,0 +1,78 @@
+"""The records of a scripted run: its scripts' turns and ids, and an empty block cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from modelf.cells import Cell
+from registry.design import Arm
+from registry.errors import TrapError
+from registry.plan import Plan
+from registry.scripted_workload import ScriptedWorkload
+from registry.session_scripts import SessionScripts
+from runners.simulated.blocks import NOBODY
+from runners.simulated.state import BLOCK, SCRIPT_TURN, filled, numbers, table
+
+
+def scripts_of(plan: Plan) -> SessionScripts | None:
+    """The scripts that a plan's sessions follow, if they do."""
+    return plan.workload.scripts if isinstance(plan.workload, ScriptedWorkload) else None
+
+
+def unit_tokens(plan: Plan, cell: Cell) -> int:
+    """Tokens of one unit of the pool: blocks of the scripts, or as the cell has it."""
+    scripts = scripts_of(plan)
+    return cell.unit_tokens if scripts is None else scripts.block_tokens
+
+
+def engine_values(scripts: SessionScripts, pool_tokens: int) -> dict[str, int]:
+    """What a scripted run changes of the engine's record."""
+    block = scripts.block_tokens
+    return {
+        "block_tokens": block,
+        "unit_tokens": block,
+        "size_units": pool_tokens // block,
+        "sharing": 1,
+        "shared_blocks": scripts.shared_blocks,
+        **dict.fromkeys(("free_block", "block_oldest", "block_newest"), NOBODY),
+    }
+
+
+def script_tables(scripts: SessionScripts | None, pool_tokens: int) -> dict[str, Any]:
+    """The tables of a run's scripts and cache; without scripts, one idle row each."""
+    if scripts is None:
+        return {
+            "script_turns": table(SCRIPT_TURN, 1),
+            "script_blocks": numbers([0]),
+            "blocks": table(BLOCK, 1),
+            "buckets": numbers([NOBODY]),
+        }
+    size = pool_tokens // scripts.block_tokens
+    turns = table(SCRIPT_TURN, len(scripts.prompt_tokens))
+    filled(
+        turns,
+        prompt_tokens=scripts.prompt_tokens,
+        output_tokens=scripts.output_tokens,
+        reusable_tokens=scripts.reusable_tokens,
+        first_block=scripts.first_block[:-1],
+        blocks=np.diff(scripts.first_block),
+    )
+    return {
+        "script_turns": turns,
+        "script_blocks": numbers(scripts.blocks),
+        "blocks": table(BLOCK, size + 1, older=NOBODY, newer=NOBODY, following=NOBODY),
+        "buckets": numbers(np.full(1 << (2 * size).bit_length(), NOBODY)),
+    }
+
+
+def check_arm(plan: Plan, arm: Arm) -> None:
+    """TrapError where an arm asks for what a shared cache of blocks does not do."""
+    if scripts_of(plan) and (arm.engine.eviction != "lru" or arm.engine.pin_s):
+        raise TrapError(
+            "contexts of a scripted workload are blocks that sessions share: none is pinned, and the oldest go first",
+            where=arm.name,
+            value=f"eviction {arm.engine.eviction}, pin_s {arm.engine.pin_s:g}",
+            remedy="eviction: lru, and no pin_s",
+        )
