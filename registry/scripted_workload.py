@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from modelf.cells import Cell
 from modelf.turn_law import empirical_turns
-from modelf.workload import TabledWorkload
+from modelf.workload import TabledWorkload, Workload
 from registry.session_scripts import Integers, SessionScripts
 
 MICROSECONDS = 1_000_000
@@ -68,6 +69,11 @@ class ScriptedWorkload(TabledWorkload):
     def drawn(self, values: NDArray[np.int64]) -> Integers:
         """Which script each 53-bit word names: floor(value n / 2^53)."""
         return np.searchsorted(_table(len(self.scripts.turns)), values, side="right").astype(np.int64)
+
+
+def unit_tokens_of(workload: Workload, cell: Cell) -> int:
+    """Tokens of one unit of a simulated pool: a block of the scripts, or as the cell has it."""
+    return workload.scripts.block_tokens if isinstance(workload, ScriptedWorkload) else cell.unit_tokens
 
 
 @lru_cache

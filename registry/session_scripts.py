@@ -24,7 +24,7 @@ from registry.errors import CapExceeded, DraftError
 from registry.plain_text import plain
 
 SCHEMA = "trap-session-scripts-1"
-MAX_BYTES = 2**25
+MAX_BYTES = 2**22
 MAX_SESSIONS = 100_000
 MAX_TURNS = 1_000_000
 MAX_BLOCKS = 2**24

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import git
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -17,7 +18,7 @@ from registry.tags import tag_payload
 @dataclass(frozen=True)
 class FrozenFile:
     """A file to freeze: its place, bytes and digest, its tag and title, and
-    the command that repeats a rejected push.
+    the command that repeats a rejected push; `beside`: files committed with it.
     """
 
     path: str
@@ -26,6 +27,7 @@ class FrozenFile:
     tag: str
     title: str
     again: str
+    beside: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def signing_key(study: Study) -> Ed25519PrivateKey:
@@ -47,11 +49,11 @@ def push_frozen(study: Study, repository: git.Repo, frozen: FrozenFile) -> str:
     Nothing moves here before the remote has accepted.
     """
     head = repository.head.commit.hexsha
-    commit = write_commit(repository, head, {frozen.path: frozen.data}, f"Freeze {frozen.tag}")
+    commit = write_commit(repository, head, {**frozen.beside, frozen.path: frozen.data}, f"Freeze {frozen.tag}")
     payload = tag_payload(commit, frozen.tag, identity(repository), frozen.title, frozen.digest)
     tag_object = write_blob(repository, payload + sign(signing_key(study), payload), "tag")
     refs = [f"{commit}:refs/heads/{study.settings.branch}", f"{tag_object}:refs/tags/{frozen.tag}"]
     push(repository, study.settings.remote, refs, frozen.again)
     repository.git.update_ref(f"refs/tags/{frozen.tag}", tag_object)
-    advance(repository, commit, [frozen.path])
+    advance(repository, commit, [*frozen.beside, frozen.path])
     return tag_object

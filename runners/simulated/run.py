@@ -8,8 +8,9 @@ from modelf.cells import Cell
 from registry.design import Arm
 from registry.errors import CapExceeded, TrapError
 from registry.plan import MAX_ARRIVALS, Plan
+from registry.scripted_workload import unit_tokens_of
 from runners.simulated.loop import play
-from runners.simulated.scripted import check_arm, unit_tokens
+from runners.simulated.scripted import check_arm
 from runners.simulated.setup import prepare
 from runners.simulated.state import Run
 from runners.simulated.tables import engine_table, gate_table, sessions_table, turns_table
@@ -43,7 +44,7 @@ def played(plan: Plan, arm: Arm, cell: Cell) -> Run:
             remedy="name a cell with step costs, or run it on its real engine",
         )
     check_arm(plan, arm)
-    longest, unit = plan.workload.longest_turn_tokens(plan.step_cap), unit_tokens(plan, cell)
+    longest, unit = plan.workload.longest_turn_tokens(plan.step_cap), unit_tokens_of(plan.workload, cell)
     if longest > cell.pool_tokens // unit * unit:
         raise TrapError(
             f"the pool of cell {cell.name} is too small for one turn of this workload",

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from modelf.cells import Cell
 from registry.design import Arm
 from registry.errors import TrapError
 from registry.plan import Plan
@@ -19,12 +18,6 @@ from runners.simulated.state import BLOCK, SCRIPT_TURN, filled, numbers, table
 def scripts_of(plan: Plan) -> SessionScripts | None:
     """The scripts that a plan's sessions follow, if they do."""
     return plan.workload.scripts if isinstance(plan.workload, ScriptedWorkload) else None
-
-
-def unit_tokens(plan: Plan, cell: Cell) -> int:
-    """Tokens of one unit of the pool: blocks of the scripts, or as the cell has it."""
-    scripts = scripts_of(plan)
-    return cell.unit_tokens if scripts is None else scripts.block_tokens
 
 
 def engine_values(scripts: SessionScripts, pool_tokens: int) -> dict[str, int]:

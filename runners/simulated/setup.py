@@ -10,10 +10,11 @@ import numpy as np
 from modelf.cells import Cell, StepCosts
 from registry.design import Arm, EnginePolicy, GateSetting
 from registry.plan import MICROSECONDS, Draws, Plan
+from registry.scripted_workload import unit_tokens_of
 from runners.simulated.engine import ARRIVAL_ORDER, LEAST_SERVICE
 from runners.simulated.loop import OPEN
 from runners.simulated.pool import LATEST_USE, LEAST_RECENT, NOBODY
-from runners.simulated.scripted import engine_values, script_tables, scripts_of, unit_tokens
+from runners.simulated.scripted import engine_values, script_tables, scripts_of
 from runners.simulated.state import (
     COSTS,
     ENGINE,
@@ -55,7 +56,7 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
     filled(sessions, closed=np.full(count, int(bool(plan.population))))
     never = dict.fromkeys(("admitted_s", "start_s", "first_token_s", "done_s"), math.nan)
     prompts = plan.workload.prompts()
-    slots = table(SLOT, max(count, unit_tokens(plan, cell), len(prompts)))
+    slots = table(SLOT, max(count, unit_tokens_of(plan.workload, cell), len(prompts)))
     filled(slots[: len(prompts)], prompt_tokens=np.array(prompts))
     shared = engine_values(scripts, cell.pool_tokens) if scripts else {}
     return Run(
