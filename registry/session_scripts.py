@@ -13,6 +13,7 @@ Tokens beyond the blocks are nobody else's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -112,11 +113,12 @@ def write_scripts(block_tokens: int, shared_blocks: int, sessions: list[dict[str
     return data
 
 
+@lru_cache(maxsize=4)
 def read_scripts(data: bytes, name: str) -> SessionScripts:
     """Read and check a file; `name` is its name for messages.
 
     DraftError for bytes that are not canonical or contradict themselves,
-    CapExceeded for too many.
+    CapExceeded for too many. Kept, so nobody changes the columns.
     """
     if len(data) > MAX_BYTES:
         raise CapExceeded("the session scripts are too large", where=name, value=len(data))
