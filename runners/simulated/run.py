@@ -43,7 +43,7 @@ def played(plan: Plan, arm: Arm, cell: Cell) -> Run:
             value=cell.name,
             remedy="name a cell with step costs, or run it on its real engine",
         )
-    check_arm(plan, arm)
+    check_arm(plan, arm, cell)
     longest, unit = plan.workload.longest_turn_tokens(plan.step_cap), unit_tokens_of(plan.workload, cell)
     if longest > cell.pool_tokens // unit * unit:
         raise TrapError(

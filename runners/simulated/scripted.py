@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from modelf.cells import Cell
 from registry.design import Arm
-from registry.errors import TrapError
+from registry.errors import CapExceeded, TrapError
 from registry.plan import Plan
 from registry.scripted_workload import ScriptedWorkload
 from registry.session_scripts import SessionScripts
 from runners.simulated.blocks import NOBODY
 from runners.simulated.state import BLOCK, SCRIPT_TURN, filled, numbers, table
+
+MOST_BLOCKS = 2**23
+"""Each takes a row of the cache's table, whether it is ever used or not."""
 
 
 def scripts_of(plan: Plan) -> SessionScripts | None:
@@ -60,9 +64,19 @@ def script_tables(scripts: SessionScripts | None, pool_tokens: int) -> dict[str,
     }
 
 
-def check_arm(plan: Plan, arm: Arm) -> None:
-    """TrapError where an arm asks for what a shared cache of blocks does not do."""
-    if scripts_of(plan) and (arm.engine.eviction != "lru" or arm.engine.pin_s):
+def check_arm(plan: Plan, arm: Arm, cell: Cell) -> None:
+    """TrapError where an arm asks for what a shared cache of blocks does not do,
+    CapExceeded where the pool has too many blocks.
+    """
+    scripts = scripts_of(plan)
+    if scripts and cell.pool_tokens // scripts.block_tokens > MOST_BLOCKS:
+        raise CapExceeded(
+            "the pool has too many blocks to simulate",
+            where=cell.name,
+            value=cell.pool_tokens // scripts.block_tokens,
+            remedy=f"at most {MOST_BLOCKS:,} blocks of {scripts.block_tokens} tokens",
+        )
+    if scripts and (arm.engine.eviction != "lru" or arm.engine.pin_s):
         raise TrapError(
             "contexts of a scripted workload are blocks that sessions share: none is pinned, and the oldest go first",
             where=arm.name,

@@ -131,3 +131,21 @@ def test_policies_over_whole_contexts_are_refused(policy: EnginePolicy) -> None:
     plan = Plan(bytes(32), ScriptedWorkload.following(scripts_of([[(9, 1, 0, [6])]])), 10**6, (0,), (), 0)
     with pytest.raises(TrapError, match="blocks that sessions share"):
         simulate(plan, Arm("ANY", engine=policy), CELLS["sglang-300k"])
+
+
+def test_a_pool_of_too_many_blocks_is_refused() -> None:
+    plan = Plan(bytes(32), ScriptedWorkload.following(scripts_of([[(9, 1, 0, [6])]])), 10**6, (0,), (), 0)
+    with pytest.raises(TrapError, match="too many blocks"):
+        simulate(plan, Arm("ANY"), replace(CELLS["sglang-300k"], pool_tokens=10**9))
+
+
+def test_a_population_that_outgrows_its_room_goes_on_as_if_it_had_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = [[(17, 2, 0, [0, 1, 6, 7]), (30, 3, 900, [0, 1, 6, 7, 8])], [(12, 1, 0, [0, 3]), (18, 2, 5, [0, 3, 9])]]
+    workload = ScriptedWorkload.following(scripts_of(turns))
+    plan, arm = Plan(bytes(32), workload, 60_000_000, (), (), 5), Arm("ANY", population=5)
+    cell = replace(CELLS["vllm-300k"], pool_tokens=160)
+    roomy = simulate(plan, arm, cell)
+    monkeypatch.setattr("runners.simulated.run._SPARE_SESSIONS", 1)
+    narrow = simulate(plan, arm, cell)
+    assert len(roomy["sessions"]) > 100
+    assert all(table.equals(narrow[name]) for name, table in roomy.items())

@@ -84,7 +84,8 @@ def test_runs_and_rules_see_the_scripts(study: Path) -> None:
     reading = runs["NOBURST"]["readings"]["judged"]
     # First turns hit what other sessions left: reuse is above that of follow-ups alone.
     assert 0.5 < reading["followup_hit_fraction"] <= 1.0 and reading["reuse_fraction"] > 0.5
-    assert command(study, "show", "small").code == 0
+    shown = command(study, "show", "small").out
+    assert f"10 of 12 sessions, {frozen(study)['session_scripts']['turns']} turns; 0 were too large" in shown
 
 
 def tagged_with(root: Path, files: dict[str, bytes | None]) -> Result:
