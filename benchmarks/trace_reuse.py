@@ -89,9 +89,10 @@ def in_order(plan: Plan, trace: list[TraceTurn], cell: Cell) -> float:
     scripts = plan.workload.scripts
     run, rows = prepare(plan, ARM, cell, cell.step_costs, 0), order_of(scripts, trace)
     hits = 0
-    for place, (session, script) in enumerate(rows):
+    for place, (session, number) in enumerate(rows):
         turn = run.turns[place]
-        turn.session, turn.script, turn.prompt_tokens = session, script, scripts.prompt_tokens[script]
+        row = int(scripts.first_turn[session]) + number - 1
+        turn.session, turn.turn, turn.prompt_tokens = session, number, scripts.prompt_tokens[row]
         units = -(-int(turn.prompt_tokens) // BLOCK_TOKENS)
         present = blocks.take(run, place)
         pool.reserve(run, units - present)
@@ -101,7 +102,7 @@ def in_order(plan: Plan, trace: list[TraceTurn], cell: Cell) -> float:
 
 
 def order_of(scripts: SessionScripts, trace: list[TraceTurn]) -> list[tuple[int, int]]:
-    """(session, row) of the scripts' turns in the trace's order; sessions that
+    """(session, turn) of the scripts' turns in the trace's order; sessions that
     were left out are not there.
     """
     lengths: dict[str, list[int]] = {}
@@ -112,11 +113,7 @@ def order_of(scripts: SessionScripts, trace: list[TraceTurn]) -> list[tuple[int,
     for index in range(len(scripts.turns)):
         prompts = scripts.prompt_tokens[scripts.first_turn[index] : scripts.first_turn[index + 1]].tolist()
         places[next(name for name in names if lengths[name] == prompts)] = index
-    return [
-        (index, int(scripts.first_turn[index]) + turn.turn - 1)
-        for turn in trace
-        if (index := places.get(turn.session)) is not None
-    ]
+    return [(places[turn.session], turn.turn) for turn in trace if turn.session in places]
 
 
 def under_load(plan: Plan, cell: Cell) -> tuple[float, int, int]:

@@ -21,7 +21,7 @@ units are left for them.
 
 from __future__ import annotations
 
-from runners.simulated import decode, memory, pool
+from runners.simulated import blocks, decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import discard, pop, push
 from runners.simulated.pool import NOBODY
@@ -43,14 +43,15 @@ def admissible(run: Run, budget: int) -> bool:
         return False
     row = run.waiting[1].item
     turn = run.turns[row]
-    return memory.fits(run, row, pool.units_of(engine, turn.prompt_tokens + turn.generated))
+    units = pool.units_of(engine, turn.prompt_tokens + turn.generated)
+    return blocks.fits(run, row, units) if engine.sharing else pool.fits(run, turn.session, units)
 
 
 @compiled
 def take_hit(run: Run, row: int) -> int:
     """Take what is cached of the turn, in blocks, and hold it: tokens."""
     engine, turn = run.engine[0], run.turns[row]
-    kept = memory.take_context(run, row)
+    kept = blocks.take(run, row) if engine.sharing else pool.take(run, turn.session)
     cached = min(kept * engine.unit_tokens, turn.prompt_tokens + turn.generated - 1)
     cached -= cached % engine.block_tokens
     turn.held_units = cached // engine.unit_tokens
@@ -215,7 +216,10 @@ def preempt(run: Run) -> None:
         discard(run.finishing, row)
         turn.held_units = pool.units_of(engine, done)
     keep = done // engine.unit_tokens if engine.caching else 0
-    memory.release(run, row, turn.held_units, keep, -engine.next_s)
+    if engine.sharing:
+        blocks.release(run, row, turn.held_units, keep)
+    else:
+        pool.release(run, turn.session, turn.held_units, keep, -engine.next_s)
     turn.held_units = 0
     turn.retractions += 1
     engine.running -= 1

@@ -11,7 +11,7 @@ or after a submission that the scheduler can act on, whichever comes first.
 
 from __future__ import annotations
 
-from runners.simulated import decode, memory, pool
+from runners.simulated import blocks, decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import pop
 from runners.simulated.pool import NOBODY
@@ -23,9 +23,10 @@ def head_fits(run: Run) -> bool:
     """Whether the head's prompt and output fit beside the reservations."""
     if not run.engine[0].waiting:
         return False
-    row = run.waiting[1].item
+    engine, row = run.engine[0], run.waiting[1].item
     turn = run.turns[row]
-    return memory.fits(run, row, pool.units_of(run.engine[0], turn.prompt_tokens + turn.output_tokens))
+    units = pool.units_of(engine, turn.prompt_tokens + turn.output_tokens)
+    return blocks.fits(run, row, units) if engine.sharing else pool.fits(run, turn.session, units)
 
 
 @compiled
@@ -70,7 +71,8 @@ def advance(run: Run, row: int, new: int) -> bool:
     """
     engine, turn = run.engine[0], run.turns[row]
     turn.to_prefill -= new
-    memory.computed(run, row)
+    if engine.sharing:
+        blocks.computed(run, row)
     if turn.to_prefill:
         engine.partial = row
         return False
@@ -94,7 +96,7 @@ def admit(run: Run) -> int:
     row = pop(run.waiting)
     engine.waiting -= 1
     turn = run.turns[row]
-    kept = memory.take_context(run, row)
+    kept = blocks.take(run, row) if engine.sharing else pool.take(run, turn.session)
     turn.held_units = pool.units_of(engine, turn.prompt_tokens + turn.output_tokens)
     pool.reserve(run, turn.held_units - (kept if engine.sharing else 0))
     cached = min(kept * engine.unit_tokens, turn.prompt_tokens - 1)

@@ -13,7 +13,7 @@ from registry.plan import Plan
 from registry.scripted_workload import ScriptedWorkload
 from registry.session_scripts import SessionScripts
 from runners.simulated.blocks import NOBODY
-from runners.simulated.state import BLOCK, SCRIPT_TURN, filled, numbers, table
+from runners.simulated.state import CONTEXT, table
 
 MOST_BLOCKS = 2**23
 """Each takes a row of the cache's table, whether it is ever used or not."""
@@ -33,34 +33,30 @@ def engine_values(scripts: SessionScripts, pool_tokens: int) -> dict[str, int]:
         "size_units": pool_tokens // block,
         "sharing": 1,
         "shared_blocks": scripts.shared_blocks,
+        "bucket_mask": _rows(pool_tokens // block) - 1,
         **dict.fromkeys(("free_block", "block_oldest", "block_newest"), NOBODY),
     }
 
 
-def script_tables(scripts: SessionScripts | None, pool_tokens: int) -> dict[str, Any]:
-    """The tables of a run's scripts and cache; without scripts, one idle row each."""
-    if scripts is None:
-        return {
-            "script_turns": table(SCRIPT_TURN, 1),
-            "script_blocks": numbers([0]),
-            "blocks": table(BLOCK, 1),
-            "buckets": numbers([NOBODY]),
-        }
-    size = pool_tokens // scripts.block_tokens
-    turns = table(SCRIPT_TURN, len(scripts.prompt_tokens))
-    filled(
-        turns,
-        prompt_tokens=scripts.prompt_tokens,
-        output_tokens=scripts.output_tokens,
-        reusable_tokens=scripts.reusable_tokens,
-        first_block=scripts.first_block[:-1],
-        blocks=np.diff(scripts.first_block),
-    )
+def block_table(scripts: SessionScripts, pool_tokens: int) -> Any:
+    """The empty cache of a run."""
+    nobody = dict.fromkeys(("older", "newer", "following", "chain"), NOBODY)
+    return table(CONTEXT, _rows(pool_tokens // scripts.block_tokens), **nobody)
+
+
+def _rows(blocks: int) -> int:
+    """A power of two above twice the blocks, so that chains are short."""
+    return 1 << (2 * blocks).bit_length()
+
+
+def script_columns(scripts: SessionScripts, times: int) -> dict[str, Any]:
+    """The scripts' turns as columns of slots; their ids follow so many `times`."""
     return {
-        "script_turns": turns,
-        "script_blocks": numbers(scripts.blocks),
-        "blocks": table(BLOCK, size + 1, older=NOBODY, newer=NOBODY, following=NOBODY),
-        "buckets": numbers(np.full(1 << (2 * size).bit_length(), NOBODY)),
+        "prompt_tokens": scripts.prompt_tokens,
+        "output_tokens": scripts.output_tokens,
+        "reusable_tokens": scripts.reusable_tokens,
+        "first_block": scripts.first_block[:-1] + times,
+        "blocks": np.diff(scripts.first_block),
     }
 
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from modelf.cells import Cell, StepCosts
 from registry.design import Arm, EnginePolicy, GateSetting
-from registry.plan import MICROSECONDS, Draws, Plan
+from registry.plan import MICROSECONDS, Plan
 from registry.scripted_workload import unit_tokens_of
 from runners.simulated.engine import ARRIVAL_ORDER, LEAST_SERVICE
 from runners.simulated.loop import OPEN
 from runners.simulated.pool import LATEST_USE, LEAST_RECENT, NOBODY
-from runners.simulated.scripted import engine_values, script_tables, scripts_of
+from runners.simulated.scripted import block_table, engine_values, script_columns, scripts_of
 from runners.simulated.state import (
+    CONTEXT,
     COSTS,
     ENGINE,
     GATE,
@@ -44,7 +45,7 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
 
     `population`: for how many sessions of a closed population there is room.
     """
-    arrivals_s, turns, first_tool, script, tool_us = _sessions(plan, population)
+    arrivals_s, turns, first_tool, tool_us = _sessions(plan, population)
     scripts = scripts_of(plan)
     count, rows = len(turns), int(turns.sum())
     planned = plan.population or count
@@ -52,12 +53,16 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
     sessions = table(
         SESSION, count, end_s=math.nan, row=NOBODY, outcome=OPEN, older=NOBODY, newer=NOBODY, next_waiting=NOBODY
     )
-    filled(sessions, arrival_s=arrivals_s, turns=turns, first_tool=first_tool, script=script)
+    filled(sessions, arrival_s=arrivals_s, turns=turns, first_tool=first_tool)
     filled(sessions, closed=np.full(count, int(bool(plan.population))))
     never = dict.fromkeys(("admitted_s", "start_s", "first_token_s", "done_s"), math.nan)
-    prompts = plan.workload.prompts()
-    slots = table(SLOT, max(count, unit_tokens_of(plan.workload, cell), len(prompts)))
-    filled(slots[: len(prompts)], prompt_tokens=np.array(prompts))
+    columns = {"prompt_tokens": np.array(plan.workload.prompts())}
+    if scripts:
+        columns = script_columns(scripts, len(tool_us))
+        tool_us = np.concatenate([tool_us, scripts.blocks])
+    listed = len(columns["prompt_tokens"])
+    slots = table(SLOT, max(count, unit_tokens_of(plan.workload, cell), listed))
+    filled(slots[:listed], **columns)
     shared = engine_values(scripts, cell.pool_tokens) if scripts else {}
     return Run(
         loop=table(LOOP, 1, horizon_s=horizon_s, planned=planned, sessions=planned, **_loop(plan, arm)),
@@ -71,34 +76,28 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
         events=table(HEAP, count + 2),
         waiting=table(HEAP, count + 2),
         finishing=table(HEAP, count + 2),
-        contexts=table(HEAP, 2 * count + 3),
+        contexts=block_table(scripts, cell.pool_tokens) if scripts else table(CONTEXT, 2 * count + 3),
         samples=table(SAMPLE, math.ceil(horizon_s)),
         gate_log=table(GATE_EVENT, _log_room(arm, count, rows)),
-        **script_tables(scripts, cell.pool_tokens),
     )
 
 
-def _sessions(plan: Plan, population: int) -> tuple[Any, Any, Any, Any, Any]:
-    """Arrival (s), turn count, first tool time and script of every session, in
-    order of arrival, and all tool times (us). Base goes before burst at one instant.
+def _sessions(plan: Plan, population: int) -> tuple[Any, Any, Any, Any]:
+    """Arrival (s), turn count and first tool time of every session, in order
+    of arrival, and all tool times (us). Base goes before burst at one instant.
     """
     if plan.population:
         draws = plan.draws("population", population)
-        first_tool, script = draws.first_tool[:population], _scripts(draws, population)
-        return np.zeros(population), draws.turns[:population], first_tool, script, draws.tool_us
+        return np.zeros(population), draws.turns[:population], draws.first_tool[:population], draws.tool_us
     base, burst = plan.draws("base", len(plan.base_arrivals_us)), plan.draws("burst", len(plan.burst_arrivals_us))
     order, times_us = arrival_order(plan)
     bases = len(plan.base_arrivals_us)
     turns = np.concatenate([base.turns[:bases], burst.turns[: len(order) - bases]])
-    first = np.concatenate([base.first_tool[:bases], burst.first_tool[: len(order) - bases] + len(base.tool_us)])
-    script = np.concatenate([_scripts(base, bases), _scripts(burst, len(order) - bases)])
-    tool_us = np.concatenate([base.tool_us, burst.tool_us])
-    return times_us / MICROSECONDS, turns[order], first[order], script[order], tool_us
-
-
-def _scripts(draws: Draws, count: int) -> Any:
-    """Where the scripts of the first `count` sessions begin."""
-    return np.full(count, NOBODY) if draws.script is None else draws.script[:count]
+    # Scripts' waits are the same for both.
+    own = base.tool_us if base.script is None else base.tool_us[:0]
+    first = np.concatenate([base.first_tool[:bases], burst.first_tool[: len(order) - bases] + len(own)])
+    tool_us = np.concatenate([own, burst.tool_us])
+    return times_us / MICROSECONDS, turns[order], first[order], tool_us
 
 
 def arrival_order(plan: Plan) -> tuple[Any, Any]:

@@ -24,23 +24,22 @@ def _dtype(floats: str, integers: str) -> np.dtype[Any]:
 SESSION = _dtype(
     "arrival_s end_s evict_key",
     "turns first_tool turns_done row outcome closed attained"
-    " kept_units context older newer script"
+    " kept_units context older newer"
     " started holds weight next_waiting",
 )
 """A session. `row`: its current turn's row; `closed`: of a population;
 `attained`: tokens computed for it; `kept_units` of its context lie in the list
-`context` (see pool) between `older` and `newer`; `script`: the row of its
-script's first turn, -1 where its workload has none; the last four are the gate's."""
+`context` (see pool) between `older` and `newer`; in a scripted run `kept_units` is
+the number of blocks that its running turn refers to; the last four are the gate's."""
 
 TURN = _dtype(
     "planned_s admitted_s start_s first_token_s done_s",
     "session turn prompt_tokens output_tokens cached_tokens outcome retractions"
-    " to_prefill generated held_units last_step script shared_units",
+    " to_prefill generated held_units last_step",
 )
 """A turn that became due. `to_prefill`: tokens without KV yet; `generated`:
 output tokens so far, not counting the decode batch's current stay; `held_units`
-of the pool while it runs; `last_step`: when its decode ends;
-`script`: its row in the script, `shared_units`: blocks it refers to (see blocks)."""
+of the pool while it runs; `last_step`: when its decode ends."""
 
 GATE = _dtype(
     "engage_s release_after_s empty_since_s low_hit decrease interval_s",
@@ -59,9 +58,9 @@ ENGINE = _dtype(
     " partial prefilled step_tokens decoding steps_done decode_kv segment_steps stepping"
     " block_tokens unit_tokens size_units reserved_units idle_units pinned_units"
     " idle_oldest idle_newest pinned_oldest pinned_newest contexts sequence running_count"
-    " sharing shared_blocks made_blocks free_block block_oldest block_newest",
+    " sharing shared_blocks made_blocks bucket_mask free_block block_oldest block_newest",
 )
-"""The engine: what it is doing, its decode batch, its pool; the last six are
+"""The engine: what it is doing, its decode batch, its pool; the last seven are
 of a scripted run (`sharing`), see `runners.simulated.blocks`."""
 
 COSTS = _dtype(
@@ -80,17 +79,21 @@ ones; `hungry`: stopped because a population needs more drawn sessions."""
 HEAP = _dtype("key", "rank item")
 """One entry of a heap; see `runners.simulated.heap`."""
 
-SLOT = _dtype("", "finished prefilled running crossings prompt_tokens")
+SLOT = _dtype(
+    "",
+    "finished prefilled running crossings prompt_tokens output_tokens reusable_tokens first_block blocks",
+)
 """Short lists side by side, each from slot 0 on: rows of the turns that finish
 at this instant, that complete their prefill with this step, and that run, in
 order of admission; decoding turns by where in a unit their KV ends; prompt
-tokens by turns done before."""
+tokens by turns done before or, in a scripted run, the scripts' turns: `blocks` ids
+each, from `first_block` on in the list `tool_us`, where ids come after all times."""
 
-SCRIPT_TURN = _dtype("", "prompt_tokens output_tokens reusable_tokens first_block blocks")
-"""A turn of a session script; `blocks` ids from `first_block` on."""
-
-BLOCK = _dtype("", "key references older newer following")
-"""A block of a scripted run's cache; `following`: in its chain, or the next free place."""
+CONTEXT = _dtype("key", "name references older newer following chain rank item")
+"""A heap's entry, for the oracle's victims; or, in a scripted run, a block of its cache
+with its key as `name`. `following`: in its chain, or the next free row; `chain`: where
+the chain of the keys that hash to this row begins. One table for both, since each one
+more that the core hands on costs every run a tenth of its speed."""
 
 SAMPLE = _dtype("", "running waiting reserved_tokens idle_tokens uncached_total output_total")
 """The engine's gauges at one whole second."""
@@ -113,10 +116,6 @@ class Run(NamedTuple):
     contexts: Any
     samples: Any
     gate_log: Any
-    script_turns: Any
-    script_blocks: Any
-    blocks: Any
-    buckets: Any
 
 
 def table(dtype: np.dtype[Any], rows: int, **values: float) -> Any:

@@ -41,7 +41,7 @@ def turns_table(run: Run, plan: Plan) -> pa.Table:
         first_token_s=rows["first_token_s"],
         done_s=rows["done_s"],
         prompt_tokens=rows["prompt_tokens"],
-        reusable_tokens=_reusable(plan, rows),
+        reusable_tokens=_reusable(run, plan, rows),
         cached_tokens=_array(rows["cached_tokens"], pa.int64(), rows["cached_tokens"] >= 0),
         output_tokens=np.where(ok, rows["output_tokens"], 0),
         retractions=rows["retractions"],
@@ -50,9 +50,10 @@ def turns_table(run: Run, plan: Plan) -> pa.Table:
     )
 
 
-def _reusable(plan: Plan, rows: dict[str, Any]) -> Any:
+def _reusable(run: Run, plan: Plan, rows: dict[str, Any]) -> Any:
     if scripts := scripts_of(plan):
-        return scripts.reusable_tokens[rows["script"]]
+        first_wait = column(run.sessions, SESSION, "first_tool", len(run.sessions))
+        return scripts.reusable_tokens[first_wait[rows["session"]] + rows["turn"] - 2]
     reusable = [plan.workload.reusable_tokens(turn) for turn in range(1, plan.workload.turns.max_turns + 1)]
     return np.asarray(reusable)[rows["turn"] - 1]
 
