@@ -58,7 +58,7 @@ def no_scripts(source: TraceSource, cell: Cell) -> Frozen:
     raise DraftError(
         "this workload is a trace, which is not read here",
         value=source.file,
-        remedy="a rule file of a study: trapkit rehearse, explore or register",
+        remedy="a rule file of a study: trapkit rehearse or register",
     )
 
 
