@@ -71,6 +71,15 @@ def test_it_is_proven_without_the_trace(study: Path) -> None:
     assert result.out.splitlines()[-1] == "2 proofs, 0 failures"
 
 
+def test_its_crate_and_its_ledger_have_the_scripts_and_the_pictures(study: Path) -> None:
+    name = f"workloads/{frozen(study)['session_scripts']['sha256']}.json"
+    done = command(study, "crate", "small", "--out", "crate")
+    assert done.code == 0 and (study / "crate" / name).read_bytes() == (study / name).read_bytes(), done.text
+    done = command(study, "ledger")
+    assert done.code == 0 and "<figure" in (study / "evidence/index.html").read_text(), done.text
+    assert command(study, "tables").code == 0
+
+
 def test_an_auditors_clone_is_proven(study: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(study.with_name("study-remote.git")), "clone")
     shutil.copytree(study / "runs", tmp_path / "clone" / "runs", dirs_exist_ok=True)
