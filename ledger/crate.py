@@ -81,6 +81,7 @@ class CrateContents:
     version: int
     readme: CrateFile
     registration: CrateFile
+    scripts: CrateFile | None
     predictions: CrateFile | None
     verification: CrateFile
     runs: Sequence[CrateRun]
@@ -216,6 +217,8 @@ def _run_action(
 
 def _verification(crate: ROCrate, program: Entity, workflow: Entity, contents: CrateContents) -> Entity:
     judged = [workflow]
+    if contents.scripts:
+        judged.append(_file(crate, contents.scripts, "session scripts: the registration's workload, from a trace"))
     if contents.predictions:
         judged.append(_file(crate, contents.predictions, "predictions, frozen before the runs"))
     judged += [crate.dereference(file.path) for run in contents.runs for file in run.files]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelf.cells import CELLS, Cell
-from modelf.turn_law import TruncatedGeometric
-from modelf.workload import Workload
 from registry.canonical import digest
 from registry.design import (
     Adaptation,
@@ -24,8 +22,9 @@ from registry.design import (
     ToolSlowdown,
     Window,
 )
-from registry.draft_checks import problems_of
+from registry.draft_checks import cell_problems, problems_of
 from registry.draft_rule import rule_of
+from registry.draft_workload import Frozen, ScriptsFor, check_trace, no_scripts, trace_source, workload_of
 from registry.errors import DraftError, ManyErrors
 from registry.predictor import Predictor
 from registry.rule import Rule
@@ -50,7 +49,8 @@ class Measure:
 @dataclass(frozen=True)
 class Draft:
     """Everything a rule file says. `source` is its plain JSON value; `runs_on`
-    is `SIMULATOR` or `ENGINE`: what kind of engine its runs are made on.
+    is `SIMULATOR` or `ENGINE`: what kind of engine its runs are made on;
+    `session_scripts` what its sessions do where its workload is a trace.
     """
 
     id: str
@@ -68,6 +68,7 @@ class Draft:
     max_attempts: int
     runs_on: str
     source: dict[str, Any]
+    session_scripts: Frozen | None = None
 
     @property
     def judged_window(self) -> str:
@@ -80,9 +81,11 @@ class Draft:
         return digest(self.source)
 
 
-def load_draft(text: bytes, name: str, cells: Mapping[str, Cell] = CELLS) -> Draft:
+def load_draft(
+    text: bytes, name: str, cells: Mapping[str, Cell] = CELLS, scripts_for: ScriptsFor = no_scripts
+) -> Draft:
     """Load and check a rule file; `name` is its name for messages, `cells` the
-    cells that it may name.
+    cells that it may name, `scripts_for` what reads the trace that it may name.
 
     Raises DraftError, or ManyErrors with every finding.
     """
@@ -90,15 +93,20 @@ def load_draft(text: bytes, name: str, cells: Mapping[str, Cell] = CELLS) -> Dra
     if not isinstance(document.value, dict):
         raise DraftError("a rule file is a mapping", where=name, remedy="start with `schema: trap-draft-1`")
     check(document, "draft")
-    return build_draft(document, cells)
+    return build_draft(document, cells, scripts_for)
 
 
-def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
+def build_draft(document: Document, cells: Mapping[str, Cell], scripts_for: ScriptsFor = no_scripts) -> Draft:
     """A Draft from a document that satisfies the schema."""
     source = document.value
     if problems := start_problems(document):
         raise ManyErrors(problems)
-    design = _design(source["design"])
+    check_trace(document)
+    trace, cell = trace_source(source["design"]["workload"]), cells.get(source["cell"])
+    frozen = scripts_for(trace, cell) if trace and cell else None
+    if trace and not cell:
+        raise ManyErrors(cell_problems(document, cells))
+    design = _design(source["design"], frozen)
     predictors = tuple(_predictor(p) for p in source["predictors"])
     if problems := problems_of(document, design, cells):
         raise ManyErrors(problems)
@@ -118,6 +126,7 @@ def build_draft(document: Document, cells: Mapping[str, Cell]) -> Draft:
         max_attempts=source.get("max_attempts", 1),
         runs_on=source.get("runs_on", SIMULATOR),
         source=source,
+        session_scripts=frozen,
     )
 
 
@@ -126,12 +135,10 @@ def _predictor(source: dict[str, Any]) -> Predictor:
     return Predictor(**{**source, "rate": None if rate is None else float(rate)})
 
 
-def _design(source: dict[str, Any]) -> Design:
-    workload = dict(source["workload"])
-    turns = TruncatedGeometric(**workload.pop("turns"))
+def _design(source: dict[str, Any], frozen: Frozen | None) -> Design:
     return Design(
         horizon_s=float(source["horizon_s"]),
-        workload=Workload(turns=turns, **workload),
+        workload=workload_of(source["workload"], frozen),
         rates=tuple(float(rate) for rate in source["rates"]),
         arms=tuple(_arm(name, arm) for name, arm in source["arms"].items()),
         windows=tuple(_window(name, window) for name, window in source["windows"].items()),

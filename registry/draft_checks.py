@@ -21,7 +21,7 @@ _PART_STARTS = {"burst": "start_s", "gate": "engage_s", "shed": "start_s", "cut"
 def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -> list[TrapError]:
     """Every finding about a document that satisfies the schema."""
     return [
-        *_cell_problems(document, cells),
+        *cell_problems(document, cells),
         *_pool_problems(document, design, cells),
         *_design_problems(document, design),
         *window_problems(document, design),
@@ -31,7 +31,8 @@ def problems_of(document: Document, design: Design, cells: Mapping[str, Cell]) -
     ]
 
 
-def _cell_problems(document: Document, cells: Mapping[str, Cell]) -> list[TrapError]:
+def cell_problems(document: Document, cells: Mapping[str, Cell]) -> list[TrapError]:
+    """Whether the cell is known."""
     name = document.value["cell"]
     if name in cells:
         return []

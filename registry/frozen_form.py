@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from modelf.cells import Cell, Constant, StepCosts
 from registry.errors import DraftError
 from registry.schema_check import check
 from registry.strict_yaml import Document
@@ -22,6 +23,13 @@ def check_form(value: Any, name: str) -> None:
     check(Document(f"{name}, field draft", value["draft"]), "draft")
 
 
+def frozen_cell(value: dict[str, Any]) -> Cell:
+    """The cell of a registration whose form holds."""
+    costs = StepCosts(**value["step_costs"]) if value["step_costs"] else None
+    constants = tuple(Constant(**constant) for constant in value["constants"])
+    return Cell(**{**value, "step_costs": costs, "constants": constants})
+
+
 def check_quoted(value: dict[str, Any], name: str) -> None:
     """Raise DraftError unless calibration, engine and plans are those that the draft names."""
     calibration = value["calibration"]
@@ -30,6 +38,8 @@ def check_quoted(value: dict[str, Any], name: str) -> None:
         raise DraftError("another calibration is frozen than the draft names", where=name, value=quoted)
     if ("engine" in value) != (value["draft"].get("runs_on") == "engine"):
         raise DraftError("an engine is frozen just where the draft runs on one", where=name)
+    if ("session_scripts" in value) != ("trace" in value["draft"]["design"]["workload"]):
+        raise DraftError("session scripts are frozen just where the workload is a trace", where=name)
     source = value["plan_from"]["registration"] if "plan_from" in value else None
     if source != value["draft"].get("plan_from"):
         raise DraftError("plans of another registration are frozen than the draft names", where=name, value=source)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +23,7 @@ from modelf.workload import Workload
 from registry.design import Arm, Burst, Design
 from registry.errors import CapExceeded, RegistrationError
 from registry.philox import many_words, top_53_bits, uniform, unit_exponential, words
+from registry.scripted_workload import ScriptedWorkload
 
 PLAN_VERSION = "trap-plan-1"
 MICROSECONDS = 1_000_000
@@ -65,12 +66,14 @@ class Draws:
     """The randomness of sessions 0 .. n - 1 of one origin.
 
     `turns` and `first_tool`, shape (n,): session i's turn count, and where its
-    tool times begin in `tool_us` (integer microseconds).
+    tool times begin in `tool_us` (integer microseconds). `script`, where sessions follow
+    scripts: the row of the first turn of session i's.
     """
 
     turns: NDArray[np.int64]
     first_tool: NDArray[np.int64]
     tool_us: NDArray[np.int64]
+    script: NDArray[np.int64] | None = None
 
     def session(self, index: int) -> SessionDraw:
         """The draw of one session."""
@@ -101,7 +104,7 @@ class Plan:
         draws = draw_sessions(self.key, self.workload, origin, -(-count // _BLOCK) * _BLOCK)
         if self.step_cap is None:
             return draws
-        return Draws(np.minimum(draws.turns, self.step_cap), draws.first_tool, draws.tool_us)
+        return replace(draws, turns=np.minimum(draws.turns, self.step_cap))
 
     def session(self, origin: str, index: int) -> SessionDraw:
         """Turn count and tool times of session `<origin>-<index>`."""
@@ -121,16 +124,25 @@ def draw_sessions(key: bytes, workload: Workload, origin: str, count: int) -> Dr
     """The first `count` sessions of an origin.
 
     Word 0 of stream `session/<origin>/<index>` gives the turn count, word k
-    the tool time after turn k. Kept for the other arms and rates of the seed.
+    the tool time after turn k; where sessions follow scripts, word 0 gives the
+    script and that all else. Kept for the other arms and rates of the seed.
     """
     names = [f"session/{origin}/{index}" for index in range(count)]
     heads = many_words(key, names, np.ones(count, dtype=np.int64)).reshape(count, _WORDS)
+    if isinstance(workload, ScriptedWorkload):
+        return _following(workload, top_53_bits(heads[:, 0]))
     table = np.asarray(turn_table(workload.turns), dtype=np.int64)
     turns = 1 + np.searchsorted(table, top_53_bits(heads[:, 0]), side="right").astype(np.int64)
     blocks = -(-turns // _WORDS)
     raw = many_words(key, names, blocks)
     tool_us = np.rint(unit_exponential(raw) * workload.mean_tool_s * MICROSECONDS).astype(np.int64)
     return Draws(turns, (np.cumsum(blocks) - blocks) * _WORDS + 1, tool_us)
+
+
+def _following(workload: ScriptedWorkload, values: NDArray[np.int64]) -> Draws:
+    script = workload.drawn(values)
+    first = workload.scripts.first_turn[script]
+    return Draws(workload.scripts.turns[script], first + 1, workload.scripts.wait_us, first)
 
 
 def base_arrivals_us(key: bytes, lambda_per_s: float, horizon_us: int) -> tuple[int, ...]:

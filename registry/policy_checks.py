@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from modelf.cells import Cell
 from registry.design import Arm, Design, EnginePolicy, cell_under
 from registry.errors import DraftError, TrapError
+from registry.scripted_workload import unit_tokens_of
 from registry.strict_yaml import Document, Path
 
 Finding = tuple[Path, str, object, str]
@@ -60,7 +61,8 @@ def _blocks(design: Design, cell: Cell) -> Iterator[Finding]:
 def _pool(design: Design, cell: Cell) -> Iterator[Finding]:
     for arm in design.arms:
         longest, capped = design.workload.longest_turn_tokens(arm.step_cap), cell_under(arm, cell)
-        if longest > capped.pool_units * cell.unit_tokens:
+        unit = unit_tokens_of(design.workload, cell)
+        if longest > capped.pool_tokens // unit * unit:
             yield (
                 ("workload",),
                 f"a pool of {capped.pool_tokens} tokens ({arm.name}) is too small for one turn of this workload",

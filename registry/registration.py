@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from modelf.cells import Cell, Constant, StepCosts
+from modelf.cells import Cell
 from registry.beacon import BeaconPromise, BeaconValue
+from registry.bundle import frozen_scripts, unbundled
 from registry.canonical import canonical_bytes, load_json, sha256_hex
 from registry.design import RunId, cell_under
 from registry.draft import Draft, build_draft
+from registry.draft_workload import no_scripts
 from registry.engine_setup import EngineSetup, setup_of
 from registry.errors import DraftError, RegistrationError
-from registry.frozen_form import check_form, check_quoted
+from registry.frozen_form import check_form, check_quoted, frozen_cell
 from registry.plan import PLAN_VERSION, Plan, make_plan, plan_key
 from registry.plan_source import PlanSource
 from registry.strict_yaml import Document
@@ -39,7 +41,7 @@ _FIELDS = {
     "claim",
     "supersedes",
 }
-_OPTIONAL_FIELDS = {"plan_from", "engine"}
+_OPTIONAL_FIELDS = {"plan_from", "engine", "session_scripts"}
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,8 @@ def freeze(
     quoted: dict[str, Any] = {"plan_from": asdict(plan_source)} if plan_source else {}
     if engine:
         quoted["engine"] = engine.frozen()
+    if draft.session_scripts:
+        quoted["session_scripts"] = draft.session_scripts.facts()
     return canonical_bytes(
         {
             **quoted,
@@ -186,9 +190,11 @@ def freeze(
 
 
 def read_registration(data: bytes, name: str) -> Registration:
-    """Read frozen bytes back; raises DraftError where they are not canonical,
-    not of this schema, or where the draft's digest does not fit.
+    """Read frozen bytes back, bundled with the scripts that they name; raises
+    DraftError where they are not canonical, not of this schema, or where the
+    draft's digest does not fit or the scripts are missing or others.
     """
+    data, scripts = unbundled(data)
     value = load_json(data, name)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA or set(value) - _OPTIONAL_FIELDS != _FIELDS:
         raise DraftError("not a frozen registration of this version", where=name, remedy=f"schema {SCHEMA}")
@@ -196,14 +202,15 @@ def read_registration(data: bytes, name: str) -> Registration:
     if canonical_bytes(value) != data:
         raise DraftError("the file is not in canonical form (RFC 8785)", where=name)
     try:
-        return _build(value, sha256_hex(data), name)
+        return _build(value, sha256_hex(data), name, scripts)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DraftError(f"a field of the registration is malformed: {error}", where=name) from None
 
 
-def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
-    cell = _cell(value["cell"])
-    draft = build_draft(Document(name, value["draft"]), {cell.name: cell})
+def _build(value: dict[str, Any], digest: str, name: str, scripts: bytes | None) -> Registration:
+    cell = frozen_cell(value["cell"])
+    source = frozen_scripts(value["session_scripts"], scripts) if "session_scripts" in value else no_scripts
+    draft = build_draft(Document(name, value["draft"]), {cell.name: cell}, source)
     if draft.sha256 != value["draft_sha256"]:
         raise DraftError("draft_sha256 is not the digest of the draft", where=name, value=value["draft_sha256"])
     if draft.id != value["id"]:
@@ -230,12 +237,6 @@ def _build(value: dict[str, Any], digest: str, name: str) -> Registration:
         plan_source=PlanSource(**value["plan_from"]) if "plan_from" in value else None,
         engine=setup_of(value["engine"], name) if "engine" in value else None,
     )
-
-
-def _cell(value: dict[str, Any]) -> Cell:
-    costs = StepCosts(**value["step_costs"]) if value["step_costs"] else None
-    constants = tuple(Constant(**constant) for constant in value["constants"])
-    return Cell(**{**value, "step_costs": costs, "constants": constants})
 
 
 def _calibration(value: dict[str, Any] | None) -> Calibration | None:

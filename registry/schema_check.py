@@ -73,7 +73,7 @@ def _explain(document: Document, finding: Any) -> Iterator[DraftError]:
     if finding.validator == "required":
         for name in finding.validator_value:
             if name not in finding.instance:
-                about = finding.schema["properties"][name].get("description", "")
+                about = finding.schema.get("properties", {}).get(name, {}).get("description", "")
                 yield DraftError(f"the field {name} is missing", where=document.where(path), remedy=f"add it: {about}")
     elif finding.validator == "additionalProperties":
         allowed = list(finding.schema.get("properties", {}))
@@ -110,6 +110,7 @@ def _what(finding: Any) -> str:
         "minProperties": "nothing is given here",
         "minLength": "the text is empty",
         "maxLength": "the text is too long",
+        "maxProperties": "too much is given here",
     }
     return words.get(finding.validator, f"does not satisfy {finding.validator} {limit}")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from registry.attempt_log import BRANCH, AttemptLog, read_log
+from registry.bundle import bundled, scripts_beside
 from registry.canonical import sha256_hex
 from registry.errors import CapExceeded, StudyError, TrapError
 from registry.mirror import Mirror, mirror_of
@@ -42,7 +44,8 @@ class TagEvidence:
     have tags; `sightings` what witnesses saw of it, the weightiest first;
     `unusable` says why evidence that lies there is worth nothing. `contents`
     counts the different files that any commit ever held under its path;
-    `over_cap` tells a file that is too much to read from a malformed one.
+    `over_cap` tells a file that is too much to read from a malformed one; `scripts`
+    are the session scripts beside a registration.
     """
 
     name: str
@@ -60,6 +63,7 @@ class TagEvidence:
     rows: tuple[PushRow, ...]
     sightings: tuple[Sighting, ...] = ()
     unusable: tuple[str, ...] = ()
+    scripts: bytes | None = None
     draw: Draw = field(default_factory=Draw)
 
     @property
@@ -155,9 +159,7 @@ class _Reader:
         self._contents: dict[str, frozenset[str]] = {}
 
     def tags(self, kind: str) -> list[TagEvidence]:
-        """Every tag of a kind that the refs, a witness or the files of any
-        commit name.
-        """
+        """Every tag of a kind that refs, a witness or files of any commit name."""
         folder = FOLDERS[kind]
         names = {ref.removeprefix(TAG_PREFIX) for ref in self._refs if ref.startswith(TAG_PREFIX)}
         rows = (row for log in self._logs for row in log.rows)
@@ -175,10 +177,11 @@ class _Reader:
         tag, problem = _tag_object(self._mirror, *ref)
         frozen = self._mirror.blob(tag.commit, path) if tag else None
         registration, predictions, over_cap = None, None, False
+        scripts = scripts_beside(frozen, partial(self._mirror.blob, tag.commit)) if tag else None
         if frozen is not None:
             try:
                 if name.startswith("reg/"):
-                    registration = read_registration(frozen, path)
+                    registration = read_registration(bundled(frozen, scripts), path)
                 else:
                     predictions = read_predictions(frozen, path)
             except TrapError as error:
@@ -200,6 +203,7 @@ class _Reader:
             rows=tuple(row for log in self._logs for row in log.rows_of(TAG_PREFIX + name)),
             sightings=sightings,
             unusable=unusable,
+            scripts=scripts,
             draw=draw_of(registration, self._logs, self._file, self._policy) if registration else Draw(),
         )
 
@@ -238,10 +242,8 @@ class _Reader:
 
 def _tag_object(mirror: Mirror, oid: str | None, kind: str) -> tuple[TagObject | None, str | None]:
     """The annotated tag, or what stands in its place."""
-    if oid is None:
-        return None, "the tag is not in the repository"
-    if kind != "tag":
-        return None, "a lightweight tag, not a tag object"
+    if oid is None or kind != "tag":
+        return None, "the tag is not in the repository" if oid is None else "a lightweight tag, not a tag object"
     try:
         return parse_tag(mirror.object_bytes(oid, "tag") or b""), None
     except TrapError as error:

@@ -13,6 +13,7 @@ from verifier.check import Check, proven, refuted
 from verifier.readings import RunFrames
 from verifier.releases import due_release_s, first_release_s
 from verifier.run_checks import RunContext
+from verifier.turn_sizes import turn_sizes
 
 RELEASE_TOLERANCE_S = 1e-6
 """The gate's log and the turns bear the same clock's times; sums may round."""
@@ -29,9 +30,12 @@ def check_gate(frames: RunFrames, context: RunContext) -> Check:
         return refuted(name, f"the cap engaged at {list(engaged)} s, the arm says {gate.engage_s} s")
     if gate.release_after_s is None and (log.event == "released").any():
         return refuted(name, "the cap was released, and the arm keeps it on")
+    sizes = turn_sizes(frames, context.plan)
+    if sizes is None:
+        return refuted(name, "a turn of no planned session")
     release = log.time_s[log.event == "released"]
     until_s = float(release.iloc[0]) if len(release) else math.inf
-    time_s, change, count = _held(frames, gate, until_s, context.design.workload.output_tokens)
+    time_s, change, count = _held(frames, gate, until_s, sizes.output_tokens)
     held, holders = np.cumsum(change), np.cumsum(count)
     limit = _limit(gate, time_s, context.cell.pool_tokens)
     over = np.flatnonzero((held > limit) & (holders > 1))
@@ -58,20 +62,20 @@ def check_release(frames: RunFrames, context: RunContext) -> Check:
 
 
 def _held(
-    frames: RunFrames, gate: GateSetting, until_s: float, output_tokens: int
+    frames: RunFrames, gate: GateSetting, until_s: float, output_tokens: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
     """(time_s, change of what is held, of who holds), in order of time.
 
     A turn that the gate let go holds its weight until its session's next turn
     is due or its session ends; what is freed at an instant goes first.
     """
-    turns = frames.turns.sort_values(["session", "turn"])
+    turns = frames.turns.assign(planned_output=output_tokens).sort_values(["session", "turn"])
     same = turns.session.eq(turns.session.shift(-1))
     ends = turns.session.map(frames.sessions.set_index("session").end_s)
     freed_s = turns.planned_s.shift(-1).where(same, ends)
     chosen = (turns.admitted_s >= gate.engage_s) & (turns.admitted_s < until_s) & (turns.outcome != "refused")
     start_s, stop_s = turns.admitted_s[chosen].to_numpy(), freed_s[chosen].to_numpy()
-    tokens = turns.prompt_tokens[chosen].to_numpy() + output_tokens
+    tokens = (turns.prompt_tokens + turns.planned_output)[chosen].to_numpy()
     weight = np.ones(len(tokens), dtype=np.int64) if gate.cap is not None else tokens
     stops = ~np.isnan(stop_s)
     time_s = np.concatenate([start_s, stop_s[stops]])

@@ -35,7 +35,9 @@ LIMIT_S = 3600.0
 
 @dataclass(frozen=True)
 class Job:
-    """One run to execute again: `key` is its plan key."""
+    """One run to execute again: `registration` is bundled with its scripts, `key` is
+    its plan key.
+    """
 
     registration: bytes
     run: RunId
@@ -75,7 +77,8 @@ def rerun(jobs: list[Job]) -> Iterator[Rerun]:
     with tempfile.TemporaryDirectory(prefix="trap-rerun-") as name:
         folder = Path(name)
         places = {number: number % workers for number in range(len(jobs))}
-        processes = [_start(folder, w, [(n, jobs[n]) for n in places if places[n] == w]) for w in range(workers)]
+        names = _write_registrations(folder, jobs)
+        processes = [_start(folder, w, [(n, jobs[n]) for n in places if places[n] == w], names) for w in range(workers)]
         try:
             yield Rerun(folder, processes, places)
         finally:
@@ -86,13 +89,21 @@ def rerun(jobs: list[Job]) -> Iterator[Rerun]:
                     process.stdout.close()
 
 
-def _start(folder: Path, worker: int, jobs: list[tuple[int, Job]]) -> subprocess.Popen[str]:
+def _write_registrations(folder: Path, jobs: list[Job]) -> dict[bytes, str]:
+    """Each registration once, as a file of the folder: its name."""
+    names = {data: f"registration-{n}.json" for n, data in enumerate(dict.fromkeys(job.registration for job in jobs))}
+    for data, name in names.items():
+        (folder / name).write_bytes(data)
+    return names
+
+
+def _start(folder: Path, worker: int, jobs: list[tuple[int, Job]], names: dict[bytes, str]) -> subprocess.Popen[str]:
     requests = folder / f"requests-{worker}.jsonl"
     with requests.open("w", encoding="utf-8") as file:
         for number, job in jobs:
             request = {
                 "number": number,
-                "registration": job.registration.decode(),
+                "registration": names[job.registration],
                 "arm": job.run.arm,
                 "rate": job.run.rate,
                 "seed": job.run.seed,

@@ -20,6 +20,7 @@ from registry.plan import MICROSECONDS, Plan
 from registry.timestamps import parse_timestamp
 from verifier.check import Check, proven, refuted
 from verifier.readings import RunFrames
+from verifier.turn_sizes import session_number, turn_sizes
 
 _ORDER = ("planned_s", "ready_s", "admitted_s", "submit_s", "start_s", "first_token_s", "done_s")
 
@@ -106,16 +107,13 @@ def check_population(frames: RunFrames, context: RunContext) -> Check:
 
 
 def check_turns(frames: RunFrames, context: RunContext) -> Check:
-    """Turns follow their sessions: tool times of the plan, prompts of the law."""
+    """Turns follow their sessions: tool times of the plan, prompts of the law or script."""
     name = "turns"
-    turns, workload = frames.turns, context.plan.workload
-    numbers = turns.turn.to_numpy()
-    if len(turns) and (numbers.min() < 1 or numbers.max() > workload.turns.max_turns):
-        return refuted(name, "a turn number outside the turn law")
-    prompts = np.array([workload.prompt_tokens(k) for k in range(1, workload.turns.max_turns + 1)])
-    reusable = np.array([workload.reusable_tokens(k) for k in range(1, workload.turns.max_turns + 1)])
-    for column, expected in (("prompt_tokens", prompts), ("reusable_tokens", reusable)):
-        wrong = np.flatnonzero(turns[column].to_numpy() != expected[numbers - 1])
+    turns, sizes = frames.turns, turn_sizes(frames, context.plan)
+    if sizes is None:
+        return refuted(name, "a turn number outside the turn law, or a turn of no planned session")
+    for column, expected in (("prompt_tokens", sizes.prompt_tokens), ("reusable_tokens", sizes.reusable_tokens)):
+        wrong = np.flatnonzero(turns[column].to_numpy() != expected)
         if len(wrong):
             return refuted(name, f"{_turn(turns, wrong[0])}: {column} is not the workload's")
     problem = _chain_problem(turns, frames.sessions, context)
@@ -179,7 +177,7 @@ def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.f
     `check_arrivals` has seen that an origin's sessions are numbered from 0.
     """
     times = np.full((len(sessions), context.plan.workload.turns.max_turns), np.nan)
-    numbers = np.array([_number(name) for name in sessions.session], dtype=np.int64)
+    numbers = np.array([session_number(name) for name in sessions.session], dtype=np.int64)
     after = np.arange(times.shape[1])
     for origin in ("base", "burst", "population"):
         rows = np.flatnonzero((sessions.origin == origin).to_numpy(dtype=bool))
@@ -192,22 +190,18 @@ def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.f
     return times
 
 
-def _number(session: str) -> int:
-    """The number in a session's name; -1 where there is none of sane length."""
-    text = session.rpartition("-")[2]
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else -1
-
-
 def check_conservation(frames: RunFrames, context: RunContext) -> Check:
     """Tokens are conserved and times run forwards."""
     name = "conservation"
-    turns = frames.turns
+    turns, sizes = frames.turns, turn_sizes(frames, context.plan)
+    if sizes is None:
+        return refuted(name, "a turn number outside the turn law, or a turn of no planned session")
     ok = turns[turns.outcome == "ok"]
-    wrong = ok.index[ok.output_tokens != context.plan.workload.output_tokens]
+    wrong = turns.index[(turns.outcome == "ok") & (turns.output_tokens != sizes.output_tokens)]
     if len(wrong):
         return refuted(name, f"{_turn(turns, wrong[0])}: output tokens are not the workload's")
     cached = turns.cached_tokens.fillna(0)
-    bad = turns.index[(cached < 0) | (cached > turns.prompt_tokens - 1) | (cached > turns.reusable_tokens)]
+    bad = turns.index[(cached < 0) | (cached > turns.prompt_tokens - 1) | (cached > sizes.most_cached)]
     if len(bad):
         return refuted(name, f"{_turn(turns, bad[0])}: more cached tokens than could be reused")
     for earlier, later in pairwise(_ORDER):

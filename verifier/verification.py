@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from registry.bundle import bundled
 from registry.design import RunId
 from registry.errors import TrapError
 from registry.predictions import Values
@@ -107,7 +108,7 @@ def _jobs(
             wanted += simulated_runs(tag.registration)
         for run in dict.fromkeys(wanted):
             places[tag.name, run] = len(jobs)
-            jobs.append(Job(tag.frozen, run, tag.registration.plan_key(run.seed, beacon)))
+            jobs.append(Job(bundled(tag.frozen, tag.scripts), run, tag.registration.plan_key(run.seed, beacon)))
     return jobs, places
 
 

@@ -6,6 +6,7 @@ import textwrap
 
 from cli.workflows.registered import Registered
 from registry.design import ReleaseWindow, Window
+from registry.draft_workload import Frozen
 from registry.plain_text import plain
 from registry.predictor import Predictor
 from registry.registration import Registration
@@ -26,6 +27,8 @@ def registration_text(found: Registered) -> str:
         f"design    {design.horizon_s:g} s; rates {_list(design.rates) or 'closed population'}; "
         f"seeds {_list(design.seeds.values)} ({design.seeds.binding})",
     ]
+    if draft.session_scripts:
+        lines.append(_trace_words(draft.session_scripts))
     lines += [f"  arm     {arm.name}: {_arm_words(arm)}" for arm in design.arms]
     lines += [f"  window  {_window_words(w)}" for w in design.windows]
     lines += ["", "rule"]
@@ -38,6 +41,16 @@ def registration_text(found: Registered) -> str:
             lines += _wrapped(name.rstrip("s"), text)
     lines += _wrapped("blindness", draft.source["blindness"])
     return "\n".join(lines)
+
+
+def _trace_words(frozen: Frozen) -> str:
+    """How many sessions of a trace, and where their scripts are."""
+    counts = frozen.counts
+    return (
+        f"  trace   {counts['sessions']:,} of {counts['sessions_read']:,} sessions, {counts['turns']:,} turns; "
+        f"{counts['excluded']:,} were too large, {counts['malformed']:,} lines unread; "
+        f"workloads/{frozen.scripts.sha256}.json"
+    )
 
 
 def _window_words(window: Window | ReleaseWindow) -> str:

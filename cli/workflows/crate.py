@@ -12,6 +12,8 @@ from artifacts.attempt import RUN_FILE, attempt_folder, sha256_file
 from artifacts.reader import RunRecord, read_run_record
 from cli.workflows.verify import verify
 from ledger.crate import CrateContents, CrateFile, CrateRun, write_crate
+from registry.bundle import scripts_path
+from registry.canonical import sha256_hex
 from registry.errors import RecordError, RegistrationError
 from registry.plain_text import markdown, plain
 from registry.predictions import file_of
@@ -70,6 +72,7 @@ def _contents(
     if registration is None or frozen is None:
         raise RegistrationError("the frozen registration cannot be read", where=proof.tag)
     predicted = _frozen(evidence.predictions, proof.tag.replace("reg/", "pred/", 1))
+    scripts = next((tag.scripts for tag in evidence.tags if tag.name == proof.tag), None)
     refuted = _refuted(proof)
     complete = [run for run in proof.runs if run.state == "complete" and run.run.path not in refuted]
     made = [_run(run, registration.folder, runs) for run in complete]
@@ -89,6 +92,7 @@ def _contents(
         version=registration.version,
         readme=_kept(folder, "README.md", _readme(proof, words).encode()),
         registration=_kept(folder, registration.file, frozen),
+        scripts=_kept(folder, scripts_path(sha256_hex(scripts)), scripts) if scripts else None,
         predictions=_kept(folder, file_of(registration), predicted) if predicted else None,
         verification=_kept(folder, "verification.json", verification),
         runs=made,

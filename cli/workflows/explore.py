@@ -9,6 +9,7 @@ from artifacts.attempt import attempt_folder, attempt_numbers
 from cli.workflows.rehearse import Rehearsal, provisional, rehearse, rehearsed_calibration
 from cli.workflows.reporter import Reporter
 from cli.workflows.run import Selection
+from cli.workflows.trace_scripts import scripts_from
 from registry.draft import Draft, load_draft
 from registry.errors import StudyError
 from registry.registration import Calibration, Registration, read_registration
@@ -24,7 +25,8 @@ def load_rule_file(file: Path) -> Draft:
     """
     if not file.is_file():
         raise StudyError("no such rule file", where=str(file), remedy="name a file below rules/")
-    return load_draft(file.read_bytes(), str(file), cells_of(file.resolve().parent.parent))
+    root = file.resolve().parent.parent
+    return load_draft(file.read_bytes(), str(file), cells_of(root), scripts_from(root))
 
 
 def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Calibration | None:
@@ -42,7 +44,9 @@ def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Cal
             where=str(path),
             remedy=f"write rules/{name}",
         )
-    return rehearsed_calibration(source.read_bytes(), str(source), draft, reporter)
+    return rehearsed_calibration(
+        source.read_bytes(), str(source), draft, reporter, scripts_for=scripts_from(folder.resolve().parent)
+    )
 
 
 def explore(study: Study, name: str, selection: Selection, reporter: Reporter) -> list[Path]:

@@ -86,7 +86,7 @@ def _simulate(registered: Registered, beacon: BeaconValue | None, reporter: Repo
     runs = simulated_runs(registration)
     if runs:
         check_can_run(registration)
-    orders = [(registered.data, run, registration.plan_key(run.seed, beacon)) for run in runs]
+    orders = [(registered.bundle, run, registration.plan_key(run.seed, beacon)) for run in runs]
     readings: dict[RunId, Readings] = {}
     for (_, run, _), result in run_all(simulate_planned, orders):
         if isinstance(result, Exception):

@@ -24,7 +24,10 @@ from cli.workflows.registered import (
 from cli.workflows.rehearse import rehearse
 from cli.workflows.reporter import Reporter
 from cli.workflows.tagging import FrozenFile, push_frozen, signing_key
+from cli.workflows.trace_scripts import scripts_from
+from registry.bundle import bundled, scripts_path
 from registry.draft import SIMULATOR, Draft, load_draft
+from registry.draft_workload import Frozen
 from registry.errors import RegistrationError, StudyError
 from registry.plan_source import NO_BEACON
 from registry.reading_catalogue import READINGS_VERSION
@@ -56,7 +59,8 @@ def register(study: Study, file: Path, policy: Policy, reporter: Reporter, *, wa
     one becomes the next version beside the old.
     """
     repository = open_repository(study)
-    draft = load_draft(_committed_bytes(repository, study, file), str(file), cells_of(study.root))
+    text, root = _committed_bytes(repository, study, file), study.root
+    draft = load_draft(text, str(file), cells_of(root), scripts_from(root))
     return register_draft(study, repository, draft, policy, reporter, wait=wait)
 
 
@@ -93,7 +97,7 @@ def register_draft(
         plan_source=source,
         engine=engine,
     )
-    registered = _push_registration(study, repository, data)
+    registered = _push_registration(study, repository, data, draft.session_scripts)
     registration = registered.registration
     reporter.say(f"registered {registration.tag}, SHA-256 {registration.digest}, tagged, signed and pushed")
     if wait:
@@ -170,8 +174,9 @@ def _check_remote_known(repository: git.Repo, study: Study, identity: str, exist
         )
 
 
-def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Registered:
-    registration = read_registration(data, "the new registration")
+def _push_registration(study: Study, repository: git.Repo, data: bytes, scripts: Frozen | None) -> Registered:
+    written = scripts.data if scripts else None
+    registration = read_registration(bundled(data, written), "the new registration")
     frozen = FrozenFile(
         registration.file,
         data,
@@ -179,6 +184,7 @@ def _push_registration(study: Study, repository: git.Repo, data: bytes) -> Regis
         registration.tag,
         registration.draft.title,
         f"trapkit register rules/{registration.id}.yaml",
+        {scripts_path(scripts.scripts.sha256): scripts.data} if scripts else {},
     )
     tag_object = push_frozen(study, repository, frozen)
-    return Registered(registration, tag_object, data)
+    return Registered(registration, tag_object, data, written)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import git
 
+from registry.bundle import bundled, scripts_beside
 from registry.errors import RegistrationError
 from registry.plain_text import without_credentials
 from registry.registration import Registration, read_registration
@@ -15,11 +17,19 @@ from registry.tags import parse_tag_name
 
 @dataclass(frozen=True)
 class Registered:
-    """A registration with its tag: the object id, and the frozen bytes."""
+    """A registration with its tag: the object id, and the frozen bytes; `scripts`
+    are those of its sessions where its workload is a trace.
+    """
 
     registration: Registration
     tag_object: str
     data: bytes
+    scripts: bytes | None = None
+
+    @property
+    def bundle(self) -> bytes:
+        """What a process needs to run it."""
+        return bundled(self.data, self.scripts)
 
 
 def versions(repository: git.Repo, identity: str) -> list[Registered]:
@@ -34,15 +44,21 @@ def versions(repository: git.Repo, identity: str) -> list[Registered]:
         if parsed and parsed[0] == identity and kind == "tag":
             path = f"registrations/{identity}.v{parsed[1]}.json"
             data = _bytes(repository, f"{oid}^{{commit}}:{path}")
-            found.append(Registered(read_registration(data, path), oid, data))
+            commit = f"{oid}^{{commit}}"
+            scripts = scripts_beside(data, partial(_file, repository, commit))
+            found.append(Registered(read_registration(bundled(data, scripts), path), oid, data, scripts))
     return sorted(found, key=lambda r: r.registration.version)
+
+
+def _file(repository: git.Repo, commit: str, path: str) -> bytes:
+    return _bytes(repository, f"{commit}:{path}")
 
 
 def _bytes(repository: git.Repo, name: str) -> bytes:
     try:
         oid = repository.git.rev_parse("--verify", "--quiet", name)
     except git.GitCommandError:
-        raise RegistrationError("a registration tag without its file", where=name) from None
+        raise RegistrationError("a registration tag without its file, or its session scripts", where=name) from None
     data: bytes = repository.odb.stream(bytes.fromhex(oid)).read()
     return data
 

@@ -17,8 +17,10 @@ import pyarrow as pa
 from artifacts.records import RECORDS_VERSION
 from cli.workflows.reporter import Reporter
 from registry.beacon import BeaconPromise
+from registry.bundle import bundled
 from registry.design import Design, RunId, Seeds
 from registry.draft import SIMULATOR, Draft, load_draft
+from registry.draft_workload import ScriptsFor, no_scripts
 from registry.plan import make_plan, plan_key
 from registry.plan_source import to_be_quoted
 from registry.reading_catalogue import READINGS_VERSION
@@ -84,10 +86,10 @@ class Rehearsal:
 
 def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPromise | None = None) -> bytes:
     """Frozen bytes of a draft as they would be, before it is registered; on the
-    simulator, whatever it runs on then.
+    simulator, whatever it runs on then; with its session scripts.
     """
     source = {key: value for key, value in draft.source.items() if key != "runs_on"}
-    return freeze(
+    frozen = freeze(
         replace(draft, source=source, runs_on=SIMULATOR),
         1,
         beacon=beacon or BeaconPromise("none", 0),
@@ -99,6 +101,7 @@ def provisional(draft: Draft, calibration: Calibration | None, beacon: BeaconPro
         supersedes=None,
         plan_source=to_be_quoted(draft.plan_from),
     )
+    return bundled(frozen, draft.session_scripts.data if draft.session_scripts else None)
 
 
 @lru_cache(maxsize=8)
@@ -210,11 +213,13 @@ def _verdict(
     return verdicts[registration.draft.design.run_of(arm, rate, seed)][name] is True
 
 
-def rehearsed_calibration(text: bytes, name: str, draft: Draft, reporter: Reporter, seeds: int = 3) -> Calibration:
+def rehearsed_calibration(
+    text: bytes, name: str, draft: Draft, reporter: Reporter, seeds: int = 3, scripts_for: ScriptsFor = no_scripts
+) -> Calibration:
     """The calibration of a draft from simulated literal-seed runs, for
     rehearsing before anything is registered.
     """
-    source = load_draft(text, name, {draft.cell.name: draft.cell})
+    source = load_draft(text, name, {draft.cell.name: draft.cell}, scripts_for)
     result = rehearse(source, None, reporter, seeds=seeds)
     reports = [
         RunReport(run, "complete", run_sha256="", readings=readings) for run, readings in result.readings.items()

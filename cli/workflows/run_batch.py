@@ -123,7 +123,7 @@ class LocalRuns:
         registration = self._registered.registration
         attempt = next_attempt(self._study, registration, run, self._records[run])
         folder = attempt_folder(self._study.runs, registration.folder, run.path, attempt)
-        data, root = self._registered.data, self._study.root
+        data, root = self._registered.bundle, self._study.root
         return AttemptOrder(data, run, attempt, folder, self._beacon, self._batch, root=root)
 
     def _report(self, orders: list[AttemptOrder]) -> None:

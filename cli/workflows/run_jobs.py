@@ -61,7 +61,7 @@ def submit(
         reserved.append(Reserved(run, first, first + setup.attempts - 1))
     batch = Batch(
         secrets.token_hex(4),
-        registered.data,
+        registered.bundle,
         study.runs / registration.folder,
         study.root,
         beacon,

@@ -102,6 +102,8 @@ def _make(out: Path, sweep: Sweep, missing: list[int], reporter: Reporter, worke
 def frozen_sweep(file: Path, request: Request, reporter: Reporter) -> bytes:
     """sweep.json for a rule file and a request: all is checked here."""
     draft = load_rule_file(file)
+    if draft.session_scripts:
+        raise StudyError("a sweep takes no workload from a trace yet", where=str(file), remedy="a turn law")
     arm = _arm(draft, request.arm)
     given: dict[str, tuple[Value, ...]] = {name: values_of(AXES[name], text) for name, text in request.axes.items()}
     horizon_s = draft.design.horizon_of(arm)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from runners.simulated import decode, mixed, pool, prefill_first
+from runners.simulated import blocks, decode, mixed, pool, prefill_first
 from runners.simulated.compiled import compiled
 from runners.simulated.heap import push
 from runners.simulated.state import Run
@@ -97,7 +97,10 @@ def retire(run: Run, row: int, key: float) -> None:
         turn.held_units = pool.units_of(engine, context - 1)
         mixed.forget(run, row)
     keep = (context - 1) // engine.unit_tokens if engine.caching else 0
-    pool.release(run, turn.session, turn.held_units, keep, key)
+    if engine.sharing:
+        blocks.release(run, row, turn.held_units, keep)
+    else:
+        pool.release(run, turn.session, turn.held_units, keep, key)
     run.sessions[turn.session].attained += context - turn.cached_tokens
     engine.running -= 1
 

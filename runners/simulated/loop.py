@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from runners import gate_rules
+from runners.simulated import blocks
 from runners.simulated import engine as engines
 from runners.simulated.compiled import compiled
 from runners.simulated.heap import pop, push
@@ -132,8 +133,12 @@ def new_turn(run: Run, session: int, now_s: float) -> int:
     owner.row = row
     turn.session = session
     turn.turn = owner.turns_done + 1
-    turn.prompt_tokens = run.slots[owner.turns_done].prompt_tokens
-    turn.output_tokens = loop.output_tokens
+    if run.engine[0].sharing:
+        script = run.slots[blocks.script_row(run, turn)]
+        turn.prompt_tokens, turn.output_tokens = script.prompt_tokens, script.output_tokens
+    else:
+        turn.prompt_tokens = run.slots[owner.turns_done].prompt_tokens
+        turn.output_tokens = loop.output_tokens
     turn.planned_s = now_s
     return row
 
@@ -197,7 +202,10 @@ def finish(run: Run, row: int, now_s: float) -> None:
 def observe(run: Run, row: int) -> None:
     """Tell an adaptive gate whether a follow-up was a full hit."""
     engine, turn = run.engine[0], run.turns[row]
-    reusable = min(run.slots[turn.turn - 2].prompt_tokens + turn.output_tokens - 1, turn.prompt_tokens - 1)
+    if engine.sharing:
+        reusable = run.slots[blocks.script_row(run, turn)].reusable_tokens
+    else:
+        reusable = min(run.slots[turn.turn - 2].prompt_tokens + turn.output_tokens - 1, turn.prompt_tokens - 1)
     gate_rules.observe(run.gate[0], 1 if turn.cached_tokens >= reusable - reusable % engine.block_tokens else 0)
 
 

@@ -21,7 +21,7 @@ units are left for them.
 
 from __future__ import annotations
 
-from runners.simulated import decode, pool
+from runners.simulated import blocks, decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import discard, pop, push
 from runners.simulated.pool import NOBODY
@@ -41,17 +41,23 @@ def admissible(run: Run, budget: int) -> bool:
     engine = run.engine[0]
     if budget <= 0 or not engine.waiting:
         return False
-    turn = run.turns[run.waiting[1].item]
-    return pool.fits(run, turn.session, pool.units_of(engine, turn.prompt_tokens + turn.generated))
+    row = run.waiting[1].item
+    turn = run.turns[row]
+    units = pool.units_of(engine, turn.prompt_tokens + turn.generated)
+    return blocks.fits(run, row, units) if engine.sharing else pool.fits(run, turn.session, units)
 
 
 @compiled
-def hit_tokens(run: Run, turn: Record) -> int:
-    """Tokens of the turn that the session's context still holds, in blocks."""
-    engine, owner = run.engine[0], run.sessions[turn.session]
-    kept = owner.kept_units if owner.context != pool.NONE else 0
+def take_hit(run: Run, row: int) -> int:
+    """Take what is cached of the turn, in blocks, and hold it: tokens."""
+    engine, turn = run.engine[0], run.turns[row]
+    kept = blocks.take(run, row) if engine.sharing else pool.take(run, turn.session)
     cached = min(kept * engine.unit_tokens, turn.prompt_tokens + turn.generated - 1)
-    return cached - cached % engine.block_tokens
+    cached -= cached % engine.block_tokens
+    turn.held_units = cached // engine.unit_tokens
+    if not engine.sharing:
+        pool.reserve(run, turn.held_units)
+    return cached
 
 
 @compiled
@@ -182,11 +188,8 @@ def admit(run: Run) -> int:
     row = pop(run.waiting)
     engine.waiting -= 1
     turn = run.turns[row]
-    cached = hit_tokens(run, turn)
-    pool.take(run, turn.session)
+    cached = take_hit(run, row)
     turn.to_prefill = turn.prompt_tokens + turn.generated - cached
-    turn.held_units = cached // engine.unit_tokens
-    pool.reserve(run, turn.held_units)
     if turn.start_s != turn.start_s:
         turn.start_s = engine.next_s
         turn.cached_tokens = cached
@@ -213,7 +216,10 @@ def preempt(run: Run) -> None:
         discard(run.finishing, row)
         turn.held_units = pool.units_of(engine, done)
     keep = done // engine.unit_tokens if engine.caching else 0
-    pool.release(run, turn.session, turn.held_units, keep, -engine.next_s)
+    if engine.sharing:
+        blocks.release(run, row, turn.held_units, keep)
+    else:
+        pool.release(run, turn.session, turn.held_units, keep, -engine.next_s)
     turn.held_units = 0
     turn.retractions += 1
     engine.running -= 1

@@ -13,6 +13,7 @@ Invariant: reserved + idle + pinned <= size.
 
 from __future__ import annotations
 
+from runners.simulated import blocks
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import pop, push
 from runners.simulated.state import Run
@@ -67,7 +68,10 @@ def reserve(run: Run, units: int) -> None:
     engine.reserved_units += units
     excess = engine.reserved_units + engine.idle_units + engine.pinned_units - engine.size_units
     if excess > 0:
-        evict(run, excess)
+        if engine.sharing:
+            blocks.evict(run, excess)
+        else:
+            evict(run, excess)
 
 
 @compiled

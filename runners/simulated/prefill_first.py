@@ -11,7 +11,7 @@ or after a submission that the scheduler can act on, whichever comes first.
 
 from __future__ import annotations
 
-from runners.simulated import decode, pool
+from runners.simulated import blocks, decode, pool
 from runners.simulated.compiled import Record, compiled
 from runners.simulated.heap import pop
 from runners.simulated.pool import NOBODY
@@ -23,8 +23,10 @@ def head_fits(run: Run) -> bool:
     """Whether the head's prompt and output fit beside the reservations."""
     if not run.engine[0].waiting:
         return False
-    turn = run.turns[run.waiting[1].item]
-    return pool.fits(run, turn.session, pool.units_of(run.engine[0], turn.prompt_tokens + turn.output_tokens))
+    engine, row = run.engine[0], run.waiting[1].item
+    turn = run.turns[row]
+    units = pool.units_of(engine, turn.prompt_tokens + turn.output_tokens)
+    return blocks.fits(run, row, units) if engine.sharing else pool.fits(run, turn.session, units)
 
 
 @compiled
@@ -69,6 +71,8 @@ def advance(run: Run, row: int, new: int) -> bool:
     """
     engine, turn = run.engine[0], run.turns[row]
     turn.to_prefill -= new
+    if engine.sharing:
+        blocks.computed(run, row)
     if turn.to_prefill:
         engine.partial = row
         return False
@@ -92,10 +96,10 @@ def admit(run: Run) -> int:
     row = pop(run.waiting)
     engine.waiting -= 1
     turn = run.turns[row]
-    kept_tokens = pool.take(run, turn.session) * engine.unit_tokens
+    kept = blocks.take(run, row) if engine.sharing else pool.take(run, turn.session)
     turn.held_units = pool.units_of(engine, turn.prompt_tokens + turn.output_tokens)
-    pool.reserve(run, turn.held_units)
-    cached = min(kept_tokens, turn.prompt_tokens - 1)
+    pool.reserve(run, turn.held_units - (kept if engine.sharing else 0))
+    cached = min(kept * engine.unit_tokens, turn.prompt_tokens - 1)
     turn.cached_tokens = cached - cached % engine.block_tokens
     turn.to_prefill = turn.prompt_tokens - turn.cached_tokens
     turn.start_s = engine.next_s

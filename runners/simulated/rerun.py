@@ -1,8 +1,9 @@
 """Executes simulated runs again for a verifier, as a program of its own.
 
 `python -m runners.simulated.rerun FOLDER`: one JSON request a line on standard
-input; each run's tables go to FOLDER/<number>/<table>.arrow, and its number to
-standard output when they are written.
+input, which names the file in FOLDER that holds its registration; each run's tables
+go to FOLDER/<number>/<table>.arrow, and its number to standard output when they are
+written.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ def main() -> None:
     known: dict[str, Registration] = {}
     for line in sys.stdin:
         request = json.loads(line)
-        text = request["registration"]
-        if text not in known:
-            known[text] = read_registration(text.encode(), "rerun")
-        execute(known[text], request, folder / str(request["number"]))
+        name = request["registration"]
+        if name not in known:
+            known[name] = read_registration((folder / name).read_bytes(), "rerun")
+        execute(known[name], request, folder / str(request["number"]))
         print(request["number"], flush=True)
 
 

@@ -8,7 +8,9 @@ from modelf.cells import Cell
 from registry.design import Arm
 from registry.errors import CapExceeded, TrapError
 from registry.plan import MAX_ARRIVALS, Plan
+from registry.scripted_workload import unit_tokens_of
 from runners.simulated.loop import play
+from runners.simulated.scripted import check_arm
 from runners.simulated.setup import prepare
 from runners.simulated.state import Run
 from runners.simulated.tables import engine_table, gate_table, sessions_table, turns_table
@@ -41,8 +43,9 @@ def played(plan: Plan, arm: Arm, cell: Cell) -> Run:
             value=cell.name,
             remedy="name a cell with step costs, or run it on its real engine",
         )
-    longest = plan.workload.longest_turn_tokens(plan.step_cap)
-    if longest > cell.pool_units * cell.unit_tokens:
+    check_arm(plan, arm, cell)
+    longest, unit = plan.workload.longest_turn_tokens(plan.step_cap), unit_tokens_of(plan.workload, cell)
+    if longest > cell.pool_tokens // unit * unit:
         raise TrapError(
             f"the pool of cell {cell.name} is too small for one turn of this workload",
             value=f"a pool of {cell.pool_tokens} tokens, a turn of {longest}",

@@ -10,10 +10,13 @@ import numpy as np
 from modelf.cells import Cell, StepCosts
 from registry.design import Arm, EnginePolicy, GateSetting
 from registry.plan import MICROSECONDS, Plan
+from registry.scripted_workload import unit_tokens_of
 from runners.simulated.engine import ARRIVAL_ORDER, LEAST_SERVICE
 from runners.simulated.loop import OPEN
 from runners.simulated.pool import LATEST_USE, LEAST_RECENT, NOBODY
+from runners.simulated.scripted import block_table, engine_values, script_columns, scripts_of
 from runners.simulated.state import (
+    CONTEXT,
     COSTS,
     ENGINE,
     GATE,
@@ -25,6 +28,7 @@ from runners.simulated.state import (
     SLOT,
     TURN,
     Run,
+    filled,
     numbers,
     table,
 )
@@ -42,21 +46,27 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
     `population`: for how many sessions of a closed population there is room.
     """
     arrivals_s, turns, first_tool, tool_us = _sessions(plan, population)
+    scripts = scripts_of(plan)
     count, rows = len(turns), int(turns.sum())
     planned = plan.population or count
     horizon_s = plan.horizon_us / MICROSECONDS
     sessions = table(
         SESSION, count, end_s=math.nan, row=NOBODY, outcome=OPEN, older=NOBODY, newer=NOBODY, next_waiting=NOBODY
     )
-    _fill(sessions, arrival_s=arrivals_s, turns=turns, first_tool=first_tool)
-    _fill(sessions, closed=np.full(count, int(bool(plan.population))))
+    filled(sessions, arrival_s=arrivals_s, turns=turns, first_tool=first_tool)
+    filled(sessions, closed=np.full(count, int(bool(plan.population))))
     never = dict.fromkeys(("admitted_s", "start_s", "first_token_s", "done_s"), math.nan)
-    prompts = plan.workload.prompts()
-    slots = table(SLOT, max(count, cell.unit_tokens, len(prompts)))
-    _fill(slots[: len(prompts)], prompt_tokens=np.array(prompts))
+    columns = {"prompt_tokens": np.array(plan.workload.prompts())}
+    if scripts:
+        columns = script_columns(scripts, len(tool_us))
+        tool_us = np.concatenate([tool_us, scripts.blocks])
+    listed = len(columns["prompt_tokens"])
+    slots = table(SLOT, max(count, unit_tokens_of(plan.workload, cell), listed))
+    filled(slots[:listed], **columns)
+    shared = engine_values(scripts, cell.pool_tokens) if scripts else {}
     return Run(
         loop=table(LOOP, 1, horizon_s=horizon_s, planned=planned, sessions=planned, **_loop(plan, arm)),
-        engine=table(ENGINE, 1, **_engine(arm.engine, cell), caching=int(arm.caching)),
+        engine=table(ENGINE, 1, **(_engine(arm.engine, cell) | shared), caching=int(arm.caching)),
         costs=table(COSTS, 1, **{name: getattr(costs, name) for name in COSTS.names or ()}),
         gate=table(GATE, 1, **_gate(arm.gate, cell.pool_tokens)),
         sessions=sessions,
@@ -66,7 +76,7 @@ def prepare(plan: Plan, arm: Arm, cell: Cell, costs: StepCosts, population: int)
         events=table(HEAP, count + 2),
         waiting=table(HEAP, count + 2),
         finishing=table(HEAP, count + 2),
-        contexts=table(HEAP, 2 * count + 3),
+        contexts=block_table(scripts, cell.pool_tokens) if scripts else table(CONTEXT, 2 * count + 3),
         samples=table(SAMPLE, math.ceil(horizon_s)),
         gate_log=table(GATE_EVENT, _log_room(arm, count, rows)),
     )
@@ -83,8 +93,10 @@ def _sessions(plan: Plan, population: int) -> tuple[Any, Any, Any, Any]:
     order, times_us = arrival_order(plan)
     bases = len(plan.base_arrivals_us)
     turns = np.concatenate([base.turns[:bases], burst.turns[: len(order) - bases]])
-    first = np.concatenate([base.first_tool[:bases], burst.first_tool[: len(order) - bases] + len(base.tool_us)])
-    tool_us = np.concatenate([base.tool_us, burst.tool_us])
+    # Scripts' waits are the same for both.
+    own = base.tool_us if base.script is None else base.tool_us[:0]
+    first = np.concatenate([base.first_tool[:bases], burst.first_tool[: len(order) - bases] + len(own)])
+    tool_us = np.concatenate([own, burst.tool_us])
     return times_us / MICROSECONDS, turns[order], first[order], tool_us
 
 
@@ -93,15 +105,6 @@ def arrival_order(plan: Plan) -> tuple[Any, Any]:
     times_us = np.asarray([*plan.base_arrivals_us, *plan.burst_arrivals_us], dtype=np.int64)
     order = np.argsort(times_us, kind="stable")
     return order, times_us[order]
-
-
-def _fill(records: Any, **columns: Any) -> None:
-    for name, values in columns.items():
-        if isinstance(records, np.ndarray):
-            records[name] = values
-        else:
-            for record, value in zip(records, values.tolist(), strict=True):
-                setattr(record, name, value)
 
 
 def _loop(plan: Plan, arm: Arm) -> dict[str, float]:

@@ -29,7 +29,8 @@ SESSION = _dtype(
 )
 """A session. `row`: its current turn's row; `closed`: of a population;
 `attained`: tokens computed for it; `kept_units` of its context lie in the list
-`context` (see pool) between `older` and `newer`; the last four are the gate's."""
+`context` (see pool) between `older` and `newer`; in a scripted run `kept_units` is
+the number of blocks that its running turn refers to; the last four are the gate's."""
 
 TURN = _dtype(
     "planned_s admitted_s start_s first_token_s done_s",
@@ -56,9 +57,11 @@ ENGINE = _dtype(
     " running waiting uncached_total output_total"
     " partial prefilled step_tokens decoding steps_done decode_kv segment_steps stepping"
     " block_tokens unit_tokens size_units reserved_units idle_units pinned_units"
-    " idle_oldest idle_newest pinned_oldest pinned_newest contexts sequence running_count",
+    " idle_oldest idle_newest pinned_oldest pinned_newest contexts sequence running_count"
+    " sharing shared_blocks made_blocks bucket_mask free_block block_oldest block_newest",
 )
-"""The engine: what it is doing, its decode batch, its pool."""
+"""The engine: what it is doing, its decode batch, its pool; the last seven are
+of a scripted run (`sharing`), see `runners.simulated.blocks`."""
 
 COSTS = _dtype(
     "prefill_request_s prefill_token_s prefill_pair_s decode_step_s decode_kv_token_s",
@@ -76,11 +79,21 @@ ones; `hungry`: stopped because a population needs more drawn sessions."""
 HEAP = _dtype("key", "rank item")
 """One entry of a heap; see `runners.simulated.heap`."""
 
-SLOT = _dtype("", "finished prefilled running crossings prompt_tokens")
+SLOT = _dtype(
+    "",
+    "finished prefilled running crossings prompt_tokens output_tokens reusable_tokens first_block blocks",
+)
 """Short lists side by side, each from slot 0 on: rows of the turns that finish
 at this instant, that complete their prefill with this step, and that run, in
 order of admission; decoding turns by where in a unit their KV ends; prompt
-tokens by turns done before."""
+tokens by turns done before or, in a scripted run, the scripts' turns: `blocks` ids
+each, from `first_block` on in the list `tool_us`, where ids come after all times."""
+
+CONTEXT = _dtype("key", "name references older newer following chain rank item")
+"""A heap's entry, for the oracle's victims; or, in a scripted run, a block of its cache
+with its key as `name`. `following`: in its chain, or the next free row; `chain`: where
+the chain of the keys that hash to this row begins. One table for both, since each one
+more that the core hands on costs every run a tenth of its speed."""
 
 SAMPLE = _dtype("", "running waiting reserved_tokens idle_tokens uncached_total output_total")
 """The engine's gauges at one whole second."""
@@ -114,6 +127,16 @@ def table(dtype: np.dtype[Any], rows: int, **values: float) -> Any:
     for name, value in values.items():
         made[name] = value
     return made.view(np.recarray)
+
+
+def filled(records: Any, **columns: Any) -> None:
+    """Write whole columns, arrays of a value a record."""
+    for name, values in columns.items():
+        if isinstance(records, np.ndarray):
+            records[name] = values
+        else:
+            for record, value in zip(records, values.tolist(), strict=True):
+                setattr(record, name, value)
 
 
 def grown(records: Any, dtype: np.dtype[Any]) -> Any:

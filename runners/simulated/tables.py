@@ -12,6 +12,7 @@ from artifacts.records import GATE_EVENTS, TURN_OUTCOMES, stamped
 from registry.plan import Plan
 from runners.gate_rules import REFUSED
 from runners.simulated.loop import OK
+from runners.simulated.scripted import scripts_of
 from runners.simulated.setup import ORIGINS, arrival_order
 from runners.simulated.state import GATE_EVENT, SAMPLE, SESSION, TURN, Run, column
 
@@ -26,7 +27,6 @@ def turns_table(run: Run, plan: Plan) -> pa.Table:
     order = np.lexsort((raw["session"], raw["planned_s"]))
     rows = {name: values[order] for name, values in raw.items()}
     names, origins = _names(run, plan)
-    reusable = [plan.workload.reusable_tokens(turn) for turn in range(1, plan.workload.turns.max_turns + 1)]
     ok = rows["outcome"] == OK
     return _table(
         "turns",
@@ -41,13 +41,21 @@ def turns_table(run: Run, plan: Plan) -> pa.Table:
         first_token_s=rows["first_token_s"],
         done_s=rows["done_s"],
         prompt_tokens=rows["prompt_tokens"],
-        reusable_tokens=np.asarray(reusable)[rows["turn"] - 1],
+        reusable_tokens=_reusable(run, plan, rows),
         cached_tokens=_array(rows["cached_tokens"], pa.int64(), rows["cached_tokens"] >= 0),
         output_tokens=np.where(ok, rows["output_tokens"], 0),
         retractions=rows["retractions"],
         outcome=_coded(rows["outcome"], TURN_OUTCOMES),
         detail=pa.nulls(len(order), pa.string()),
     )
+
+
+def _reusable(run: Run, plan: Plan, rows: dict[str, Any]) -> Any:
+    if scripts := scripts_of(plan):
+        first_wait = column(run.sessions, SESSION, "first_tool", len(run.sessions))
+        return scripts.reusable_tokens[first_wait[rows["session"]] + rows["turn"] - 2]
+    reusable = [plan.workload.reusable_tokens(turn) for turn in range(1, plan.workload.turns.max_turns + 1)]
+    return np.asarray(reusable)[rows["turn"] - 1]
 
 
 def sessions_table(run: Run, plan: Plan) -> pa.Table:

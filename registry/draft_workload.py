@@ -1,0 +1,117 @@
+"""The workload of a rule file: a turn law with its numbers, or sessions of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from modelf.cells import Cell
+from modelf.turn_law import TruncatedGeometric
+from modelf.workload import Workload
+from registry.errors import DraftError
+from registry.scripted_workload import ScriptedWorkload
+from registry.session_scripts import SessionScripts
+from registry.strict_yaml import Document, Path
+from registry.traces.scripting import Scaling
+
+PLACE: Path = ("design", "workload", "trace")
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """Which sessions of which trace a rule file means.
+
+    `file` as it stands there, `kind` its format where it is named, `sha256` that
+    of `registry.traces.digests`; `seed` None: the first `sessions`.
+    """
+
+    file: str
+    kind: str | None
+    sha256: str
+    scaling: Scaling
+    sessions: int
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Scripts as a registration freezes them: the file's bytes, what they say,
+    and in counts what they were made of.
+    """
+
+    data: bytes
+    scripts: SessionScripts
+    counts: dict[str, int]
+
+    def facts(self) -> dict[str, Any]:
+        """What stands in the registration."""
+        return {"sha256": self.scripts.sha256, "block_tokens": self.scripts.block_tokens, **self.counts}
+
+
+ScriptsFor = Callable[[TraceSource, Cell], Frozen]
+"""Where the scripts of a rule file's trace come from: the trace, or a registration."""
+
+
+def no_scripts(source: TraceSource, cell: Cell) -> Frozen:
+    """The scripts where nobody can read the trace: DraftError."""
+    raise DraftError(
+        "this workload is a trace, which is not read here",
+        value=source.file,
+        remedy="a rule file of a study: trapkit rehearse or register",
+    )
+
+
+def trace_source(workload: dict[str, Any]) -> TraceSource | None:
+    """The trace that a workload names, if it does."""
+    if "trace" not in workload:
+        return None
+    trace = workload["trace"]
+    scaling = Scaling(
+        trace.get("token_scale", 1),
+        float(trace.get("time_scale", 1.0)),
+        float(trace["max_think_s"]) if "max_think_s" in trace else None,
+        trace.get("max_prompt_tokens"),
+    )
+    sample = trace["sample"]
+    return TraceSource(
+        trace["file"], trace.get("format"), trace["sha256"], scaling, sample["sessions"], sample.get("seed")
+    )
+
+
+def workload_of(source: dict[str, Any], frozen: Frozen | None) -> Workload:
+    """The workload of a rule file; `frozen` where it is a trace."""
+    if frozen is not None:
+        return ScriptedWorkload.following(frozen.scripts)
+    numbers = dict(source)
+    return Workload(turns=TruncatedGeometric(**numbers.pop("turns")), **numbers)
+
+
+def check_trace(document: Document) -> None:
+    """DraftError for what a trace cannot be yet."""
+    trace = document.value["design"]["workload"].get("trace")
+    if trace is None:
+        return
+    if trace.get("arrivals", "re-timed") != "re-timed":
+        raise DraftError(
+            "the trace's own arrival times cannot be replayed yet",
+            where=document.where((*PLACE, "arrivals")),
+            value=trace["arrivals"],
+            remedy="arrivals: re-timed (the plan draws Poisson arrivals at each rate)",
+        )
+    if document.value.get("runs_on") == "engine":
+        raise DraftError(
+            "a trace runs on the simulator alone so far: the load generator cannot send its prompts yet",
+            where=document.where(("runs_on",)),
+            value="engine",
+            remedy="runs_on: simulator",
+        )
+    for name, arm in document.value["design"]["arms"].items():
+        policy = arm.get("engine", {})
+        if policy.get("eviction", "lru") != "lru" or policy.get("pin_s"):
+            raise DraftError(
+                "with a trace the cache is of blocks that sessions share: none is pinned, and the oldest go first",
+                where=document.where(("design", "arms", name, "engine")),
+                value=name,
+                remedy="eviction: lru, and no pin_s",
+            )

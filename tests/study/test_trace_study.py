@@ -1,0 +1,175 @@
+"""A workload from a trace: registered, run, proven from the frozen scripts alone, not forged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.errors import ManyErrors, TrapError
+from registry.traces.digests import trace_sha256
+from tests.support import SMALL_RULE, WORKLOAD, Result, command, commit_file, copy_study, empty_study, git
+
+
+def write_trace(folder: Path) -> Path:
+    """Twelve sessions of one to four turns; all share a block, each pair another one."""
+    rows, ids = [], 100
+    for session in range(12):
+        blocks = [0, 1 + session % 2, *range(ids, ids + 3)]
+        for turn in range(1 + session % 4):
+            at_ms = 1000.0 * session + 9000.0 * turn
+            length = 512 * len(blocks) - 100 * turn
+            rows.append({"timestamp": at_ms, "input_length": length, "output_length": 30 + session, "hash_ids": blocks})
+            blocks = [*blocks[: length // 512], ids + 10 + turn, ids + 20 + turn]
+        ids += 100
+    path = folder / "trace.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in sorted(rows, key=lambda row: row["timestamp"])))
+    return path
+
+
+def rule_of(trace: Path, **more: Any) -> str:
+    fields = {"file": str(trace), "sha256": trace_sha256(trace), "sample": {"sessions": 10, "seed": 3}} | more
+    return SMALL_RULE.replace(WORKLOAD, f"\n  workload: {json.dumps({'trace': fields})}\n")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trace")
+    root, trace = empty_study(folder), write_trace(folder)
+    commit_file(root, "rules/small.yaml", rule_of(trace))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_DISABLE_JIT", "1")
+        patch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
+        assert (done := command(root, "register", "rules/small.yaml")).code == 0, done.text
+        # Everything from here on needs the scripts, never the trace.
+        trace.unlink()
+        assert (done := command(root, "run", "small")).code == 0, done.text
+    return root
+
+
+@pytest.fixture
+def study(finished: Path, tmp_path: Path) -> Path:
+    return copy_study(finished, tmp_path)
+
+
+def frozen(root: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((root / "registrations/small.v1.json").read_text())
+    return value
+
+
+def test_it_is_proven_without_the_trace(study: Path) -> None:
+    facts = frozen(study)["session_scripts"]
+    assert (facts["sessions"], facts["sessions_read"], facts["block_tokens"]) == (10, 12, 16)
+    assert git(study, "ls-tree", "-r", "--name-only", "reg/small/v1^{commit}", "workloads").split() == [
+        f"workloads/{facts['sha256']}.json"
+    ]
+    result = command(study, "verify")
+    assert result.code == 0, result.text
+    assert result.out.splitlines()[-1] == "2 proofs, 0 failures"
+
+
+def test_its_crate_and_its_ledger_have_the_scripts_and_the_pictures(study: Path) -> None:
+    name = f"workloads/{frozen(study)['session_scripts']['sha256']}.json"
+    done = command(study, "crate", "small", "--out", "crate")
+    assert done.code == 0 and (study / "crate" / name).read_bytes() == (study / name).read_bytes(), done.text
+    done = command(study, "ledger")
+    assert done.code == 0 and "<figure" in (study / "evidence/index.html").read_text(), done.text
+    assert command(study, "tables").code == 0
+
+
+def test_an_auditors_clone_is_proven(study: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(study.with_name("study-remote.git")), "clone")
+    shutil.copytree(study / "runs", tmp_path / "clone" / "runs", dirs_exist_ok=True)
+    result = command(tmp_path / "clone", "verify")
+    assert result.code == 0, result.text
+
+
+def test_runs_and_rules_see_the_scripts(study: Path) -> None:
+    result = json.loads(command(study, "verify", "--json").out)
+    runs = {run["arm"]: run for run in result["proofs"][-1]["runs"]}
+    reading = runs["NOBURST"]["readings"]["judged"]
+    # First turns hit what other sessions left: reuse is above that of follow-ups alone.
+    assert 0.5 < reading["followup_hit_fraction"] <= 1.0 and reading["reuse_fraction"] > 0.5
+    shown = command(study, "show", "small").out
+    assert f"10 of 12 sessions, {frozen(study)['session_scripts']['turns']} turns; 0 were too large" in shown
+
+
+def tagged_with(root: Path, files: dict[str, bytes | None]) -> Result:
+    """Verify after the tag was made to name a commit with other files."""
+    tree = git(root, "rev-parse", "reg/small/v1^{commit}")
+    git(root, "checkout", "-q", "--detach", tree)
+    for path, data in files.items():
+        if data is None:
+            git(root, "rm", "-q", path)
+        else:
+            (root / path).write_bytes(data)
+            git(root, "add", path)
+    git(root, "commit", "-q", "--amend", "--no-edit")
+    payload = git(root, "cat-file", "tag", "reg/small/v1").replace(tree, git(root, "rev-parse", "HEAD")).encode()
+    (root / "moved").write_bytes(payload + b"\n")
+    oid = git(root, "hash-object", "-t", "tag", "-w", "moved")
+    git(root, "checkout", "-q", "main")
+    git(root, "update-ref", "refs/tags/reg/small/v1", oid)
+    return command(root, "verify")
+
+
+def test_missing_scripts_are_told(study: Path) -> None:
+    result = tagged_with(study, {f"workloads/{frozen(study)['session_scripts']['sha256']}.json": None})
+    assert result.code != 0
+    assert "the session scripts that the registration names are not there" in result.out
+
+
+def test_other_scripts_are_refuted(study: Path) -> None:
+    path = f"workloads/{frozen(study)['session_scripts']['sha256']}.json"
+    longer = (study / path).read_bytes().replace(b'"turns":[[', b'"turns":[[1', 1)
+    result = tagged_with(study, {path: longer})
+    assert result.code == 1
+    assert "the session scripts are not those that the registration names" in result.out
+
+
+def told(tmp_path: Path, rule: str) -> str:
+    from cli.workflows.explore import load_rule_file
+
+    (tmp_path / "rules").mkdir(exist_ok=True)
+    (tmp_path / "rules/small.yaml").write_text(rule)
+    with pytest.raises(TrapError) as caught:
+        load_rule_file(tmp_path / "rules/small.yaml")
+    errors = caught.value.errors if isinstance(caught.value, ManyErrors) else [caught.value]
+    return "\n".join(error.diagnostics() for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"arrivals": "replayed"}, "cannot be replayed yet"),
+        ({"sha256": "0" * 64}, "not the one that the rule file names"),
+        ({"file": "nowhere.jsonl"}, "no such trace"),
+        ({"sample": {"sessions": 13}}, "13 sessions cannot be taken"),
+        ({"sample": {"sessions": 12}, "max_prompt_tokens": 2000}, "12 sessions cannot be taken"),
+        ({"token_scale": 7}, "do not divide"),
+        ({"token_scale": 0}, "the number is too small"),
+        ({"speed": 1}, "unknown field speed"),
+        ({"format": "csv"}, "not one of the allowed values"),
+    ],
+)
+def test_a_trace_that_cannot_be(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
+    assert words in told(tmp_path, rule_of(write_trace(tmp_path), **fields))
+
+
+def test_what_goes_with_no_trace(tmp_path: Path) -> None:
+    rule = rule_of(write_trace(tmp_path))
+    assert "runs on the simulator alone so far" in told(
+        tmp_path, rule.replace("design:", "runs_on: engine\ndesign:", 1)
+    )
+    policy = rule.replace("    NOBURST: {}\n", "    NOBURST: {engine: {pin_s: 5}}\n")
+    assert "none is pinned" in told(tmp_path, policy)
+    both = rule.replace('{"trace"', '{"output_tokens": 5, "trace"')
+    assert "too much is given here" in told(tmp_path, both)
+    neither = SMALL_RULE.replace("    mean_tool_s: 5\n", "")
+    assert "the field mean_tool_s is missing" in told(tmp_path, neither)
+    assert "unknown cell" in told(tmp_path, rule.replace("cell: sglang-300k", "cell: none-such"))
+    small = rule.replace("    NOBURST: {}\n", "    NOBURST: {pool_tokens: 2000}\n")
+    assert "too small for one turn" in told(tmp_path, small)

@@ -1,0 +1,70 @@
+"""What the plan says of each recorded turn's tokens: the law's by turn, or a script's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from registry.plan import Plan
+from registry.scripted_workload import ScriptedWorkload
+from verifier.readings import RunFrames
+
+Integers = npt.NDArray[np.int64]
+_ORIGINS = ("base", "burst", "population")
+
+
+@dataclass(frozen=True)
+class TurnSizes:
+    """By row of the turns, tokens; `most_cached`: what a first admission can
+    have hit, prefixes of other sessions included where those are shared.
+    """
+
+    prompt_tokens: Integers
+    reusable_tokens: Integers
+    output_tokens: Integers
+    most_cached: Integers
+
+
+def session_number(session: str) -> int:
+    """The number in a session's name; -1 where there is none of sane length."""
+    text = session.rpartition("-")[2]
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else -1
+
+
+def turn_sizes(frames: RunFrames, plan: Plan) -> TurnSizes | None:
+    """The planned sizes; None where a turn is in no session of the plan."""
+    workload, numbers = plan.workload, frames.turns.turn.to_numpy()
+    if isinstance(workload, ScriptedWorkload):
+        return _scripted(frames, plan, workload)
+    if len(numbers) and (numbers.min() < 1 or numbers.max() > workload.turns.max_turns):
+        return None
+    laws = np.arange(1, workload.turns.max_turns + 1).tolist()
+    prompts = np.array([workload.prompt_tokens(k) for k in laws])[numbers - 1]
+    reusable = np.array([workload.reusable_tokens(k) for k in laws])[numbers - 1]
+    outputs = np.full(len(numbers), workload.output_tokens)
+    return TurnSizes(prompts, reusable, outputs, np.minimum(prompts - 1, reusable))
+
+
+def _scripted(frames: RunFrames, plan: Plan, workload: ScriptedWorkload) -> TurnSizes | None:
+    turns, scripts = frames.turns, workload.scripts
+    rows = np.full(len(turns), -1, dtype=np.int64)
+    last = np.full(len(turns), -1, dtype=np.int64)
+    sessions = pd.Index(frames.sessions.session).get_indexer(turns.session)
+    index = np.array([session_number(name) for name in turns.session], dtype=np.int64)
+    for origin in _ORIGINS:
+        count = int((frames.sessions.origin == origin).sum())
+        of_origin = (turns.origin == origin).to_numpy(dtype=bool) & (sessions >= 0) & (index >= 0) & (index < count)
+        at = np.flatnonzero(of_origin)
+        if len(at):
+            draws = plan.draws(origin, count)
+            assert draws.script is not None
+            rows[at] = draws.script[index[at]] + turns.turn.to_numpy()[at] - 1
+            last[at] = draws.script[index[at]] + draws.turns[index[at]] - 1
+    if (rows < 0).any() or (rows > last).any() or (len(turns) and turns.turn.min() < 1):
+        return None
+    most = (scripts.prompt_tokens - 1) // scripts.block_tokens * scripts.block_tokens
+    columns = (scripts.prompt_tokens, scripts.reusable_tokens, scripts.output_tokens, most)
+    return TurnSizes(*(column[rows] for column in columns))
