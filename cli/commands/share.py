@@ -15,8 +15,9 @@ def crate(
         Path | None, typer.Option(metavar="DIR", help="Where run files are; default: the study's runs/.")
     ] = None,
     license_text: Annotated[
-        str, typer.Option("--license", metavar="TEXT", help="The license of what is exported, a URL or a sentence.")
-    ] = "No license is stated.",
+        str | None,
+        typer.Option("--license", metavar="TEXT", help="The license of what is exported, a URL or a sentence."),
+    ] = None,
 ) -> None:
     """Export a registration and its runs as a research object.
 
@@ -25,9 +26,9 @@ def crate(
 
     Example: trapkit crate e2 --out build/e2-crate
     """
-    from cli.workflows.crate import export_crate
+    from cli.workflows.crate import NO_LICENSE, export_crate
 
-    found = export_crate(Path(), identity, out, runs=runs, license_text=license_text)
+    found = export_crate(Path(), identity, out, runs=runs, license_text=license_text or NO_LICENSE)
     print(f"wrote {found.metadata}: {found.runs} runs")
     for path in found.refuted:
         print(f"  left out, since it is refuted: {path}")
