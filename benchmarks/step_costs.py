@@ -36,7 +36,7 @@ from runners.engines.random_model import write_random_model
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
 from runners.load.sender import Sender
-from runners.load.token_ids import Prompt
+from runners.load.token_ids import Prompt, TokenSource
 
 CELL = CELLS["vllm-cpu-mini"]
 VOCABULARY_TOKENS = 1000
@@ -55,7 +55,7 @@ class Bench:
     async def ask(self, size: int, output_tokens: int) -> TurnRow:
         """One turn; its row."""
         self._asked += 1
-        prompt = Prompt(b"step costs", "bench", str(self._asked), VOCABULARY_TOKENS)
+        prompt = Prompt(TokenSource(b"step costs", "bench", VOCABULARY_TOKENS), str(self._asked))
         prompt.grow(size)
         row = TurnRow(f"s{self._asked}", 1, "base", 0.0, size, 0)
         await self._sender.send(row, prompt.text, output_tokens)

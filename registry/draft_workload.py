@@ -99,13 +99,6 @@ def check_trace(document: Document) -> None:
             value=trace["arrivals"],
             remedy="arrivals: re-timed (the plan draws Poisson arrivals at each rate)",
         )
-    if document.value.get("runs_on") == "engine":
-        raise DraftError(
-            "a trace runs on the simulator alone so far: the load generator cannot send its prompts yet",
-            where=document.where(("runs_on",)),
-            value="engine",
-            remedy="runs_on: simulator",
-        )
     for name, arm in document.value["design"]["arms"].items():
         policy = arm.get("engine", {})
         if policy.get("eviction", "lru") != "lru" or policy.get("pin_s"):

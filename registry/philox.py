@@ -23,6 +23,9 @@ _WEYL = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B))
 _HALF, _LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _STREAMS_AT_ONCE = 16_384
 
+WORDS_A_BLOCK = 4
+"""What one step of Philox4x64 makes."""
+
 
 def stream(key: bytes, name: str) -> np.random.Philox:
     """The word stream `name` below `key`, at counter 0.

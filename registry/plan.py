@@ -22,14 +22,13 @@ from modelf.turn_law import TurnLaw
 from modelf.workload import Workload
 from registry.design import Arm, Burst, Design
 from registry.errors import CapExceeded, RegistrationError
-from registry.philox import many_words, top_53_bits, uniform, unit_exponential, words
+from registry.philox import WORDS_A_BLOCK, many_words, top_53_bits, uniform, unit_exponential, words
 from registry.scripted_workload import ScriptedWorkload
 
 PLAN_VERSION = "trap-plan-1"
 MICROSECONDS = 1_000_000
 MAX_ARRIVALS = 10_000_000
 _BLOCK = 256
-_WORDS = 4
 
 
 def plan_key(digest: str, round_number: int, signature: str, seed: int) -> bytes:
@@ -54,11 +53,13 @@ class SessionDraw:
     """One session's own randomness.
 
     `turns`: its turn count; `tool_us`: the tool time after each turn but the
-    last, integer microseconds, length turns - 1.
+    last, integer microseconds, length turns - 1. `script_row`, where it follows a
+    script: the row of that one's first turn.
     """
 
     turns: int
     tool_us: tuple[int, ...]
+    script_row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Draws:
     def session(self, index: int) -> SessionDraw:
         """The draw of one session."""
         turns, first = int(self.turns[index]), int(self.first_tool[index])
-        return SessionDraw(turns, tuple(self.tool_us[first : first + turns - 1].tolist()))
+        row = None if self.script is None else int(self.script[index])
+        return SessionDraw(turns, tuple(self.tool_us[first : first + turns - 1].tolist()), row)
 
 
 @dataclass(frozen=True)
@@ -128,15 +130,15 @@ def draw_sessions(key: bytes, workload: Workload, origin: str, count: int) -> Dr
     script and that all else. Kept for the other arms and rates of the seed.
     """
     names = [f"session/{origin}/{index}" for index in range(count)]
-    heads = many_words(key, names, np.ones(count, dtype=np.int64)).reshape(count, _WORDS)
+    heads = many_words(key, names, np.ones(count, dtype=np.int64)).reshape(count, WORDS_A_BLOCK)
     if isinstance(workload, ScriptedWorkload):
         return _following(workload, top_53_bits(heads[:, 0]))
     table = np.asarray(turn_table(workload.turns), dtype=np.int64)
     turns = 1 + np.searchsorted(table, top_53_bits(heads[:, 0]), side="right").astype(np.int64)
-    blocks = -(-turns // _WORDS)
+    blocks = -(-turns // WORDS_A_BLOCK)
     raw = many_words(key, names, blocks)
     tool_us = np.rint(unit_exponential(raw) * workload.mean_tool_s * MICROSECONDS).astype(np.int64)
-    return Draws(turns, (np.cumsum(blocks) - blocks) * _WORDS + 1, tool_us)
+    return Draws(turns, (np.cumsum(blocks) - blocks) * WORDS_A_BLOCK + 1, tool_us)
 
 
 def _following(workload: ScriptedWorkload, values: NDArray[np.int64]) -> Draws:

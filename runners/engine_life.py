@@ -19,7 +19,7 @@ from runners.engines.process import BROKEN_GRACE_S, EngineProcess, engine_enviro
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
 from runners.load.sender import Sender, Target, TurnFailed
-from runners.load.token_ids import Prompt
+from runners.load.token_ids import Prompt, TokenSource
 
 API_KEY = "TRAP_ENGINE_API_KEY"
 """Variable with the key of an engine that asks for one; never recorded."""
@@ -119,7 +119,7 @@ async def _trial(order: EngineOrder, target: Target, key: bytes, name: str) -> N
     """
     block = order.cell.cache_block_tokens
     size = min(max(4 * block, 64), order.longest_turn_tokens - _TRIAL_OUTPUT_TOKENS)
-    prompt = Prompt(key, f"trial/{name}", "trial", order.setup.vocabulary_tokens)
+    prompt = Prompt(TokenSource(key, f"trial/{name}", order.setup.vocabulary_tokens), "trial")
     prompt.grow(size)
     clock = RunClock()
     cached = None

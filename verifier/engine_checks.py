@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from registry.registration import Registration
 from verifier.check import Check, proven, refuted, unprovable
 from verifier.readings import RunFrames
 from verifier.run_checks import RunContext
+from verifier.turn_sizes import turn_sizes
 
 
 def check_kind(engine: dict[str, Any], registration: Registration) -> Check:
@@ -54,17 +57,21 @@ def check_counters(engine: dict[str, Any], frames: RunFrames, context: RunContex
     What was answered is the least that they may show; beside it, what was
     sent and not answered may have been computed, wholly or in part.
     """
-    name, turns = "engine_counters", frames.turns
+    name, turns, sizes = "engine_counters", frames.turns, turn_sizes(frames, context.plan, context.cell)
+    if sizes is None:
+        return refuted(name, "a turn of no planned session")
     before, after = _sample(engine, "before"), _sample(engine, "after")
     # A turn that the gate let go may have been sent at the very horizon.
     ok, sent = turns[turns.outcome == "ok"], turns[turns.admitted_s.notna()]
     open_turns = sent[sent.outcome != "ok"]
     # An engine counts the cached tokens of a readmission anew; the record holds no more than could be reused.
-    retracted = int((sent.retractions * (sent.prompt_tokens + context.design.workload.output_tokens)).sum())
+    outputs = pd.Series(sizes.output_tokens, turns.index)
+    retracted = int((sent.retractions * (sent.prompt_tokens + outputs[sent.index])).sum())
+    reusable = int(pd.Series(sizes.most_cached, turns.index)[open_turns.index].sum())
     spans = {
         "prompt_tokens_total": (ok.prompt_tokens.sum(), open_turns.prompt_tokens.sum()),
-        "cached_tokens_total": (ok.cached_tokens.sum(), open_turns.reusable_tokens.sum() + retracted),
-        "output_tokens_total": (ok.output_tokens.sum(), context.design.workload.output_tokens * len(open_turns)),
+        "cached_tokens_total": (ok.cached_tokens.sum(), reusable + retracted),
+        "output_tokens_total": (ok.output_tokens.sum(), outputs[open_turns.index].sum()),
     }
     shown = [key for key in spans if key in before and key in after]
     for key in shown:

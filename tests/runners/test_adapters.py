@@ -28,7 +28,7 @@ from runners.load import sender as sender_module
 from runners.load.clock import RunClock
 from runners.load.records import TurnRow
 from runners.load.sender import Sender, Target, TurnFailed
-from runners.load.token_ids import Prompt, fresh_ids
+from runners.load.token_ids import Prompt, TokenSource
 from tests.engines.faults import Fault
 from tests.engines.openai_stub import OpenAIStub
 from tests.engines.sglang_stub import SGLangStub
@@ -347,10 +347,10 @@ def test_bodies_are_json_whatever_the_model_is_called(model: str) -> None:
 
 @pytest.mark.parametrize("vocabulary_tokens", [16, 1000, 151_936, 10_000_000])
 def test_prompts_stay_below_the_vocabulary_and_name_their_stream(vocabulary_tokens: int) -> None:
-    ids = [int(word) for word in fresh_ids(bytes(32), "tokens/a", 500, vocabulary_tokens).split(b",")]
+    ids = [int(word) for word in TokenSource(bytes(32), "run", vocabulary_tokens).fresh("a", 500).split(b",")]
     assert len(ids) == 500 and min(ids) >= 0 and max(ids) < vocabulary_tokens
     assert len(set(ids)) > 10
-    prompt = Prompt(bytes(32), "run/attempt-1", "base-0", vocabulary_tokens)
+    prompt = Prompt(TokenSource(bytes(32), "run/attempt-1", vocabulary_tokens), "base-0")
     prompt.grow(4)
     first = prompt.text
     prompt.grow(2, (7, 8))

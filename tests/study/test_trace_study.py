@@ -161,9 +161,6 @@ def test_a_trace_that_cannot_be(tmp_path: Path, fields: dict[str, Any], words: s
 
 def test_what_goes_with_no_trace(tmp_path: Path) -> None:
     rule = rule_of(write_trace(tmp_path))
-    assert "runs on the simulator alone so far" in told(
-        tmp_path, rule.replace("design:", "runs_on: engine\ndesign:", 1)
-    )
     policy = rule.replace("    NOBURST: {}\n", "    NOBURST: {engine: {pin_s: 5}}\n")
     assert "none is pinned" in told(tmp_path, policy)
     both = rule.replace('{"trace"', '{"output_tokens": 5, "trace"')
