@@ -182,11 +182,14 @@ def _bisect(at: Callable[[float], float], x: float, y: float, negative: bool) ->
 
 
 def _differences(trial: _Trial) -> list[_Trial]:
-    """Left minus right of every comparison of numbers in a rule."""
+    """Left minus right of every comparison of numbers in a rule, and what stands in
+    an abs: a band around its zero can be narrower than the grid.
+    """
     places = [i for i, token in enumerate(trial.tokens) if token.kind == "operator" and token.text in _COMPARISONS]
     trial.work.spend(len(places) * len(trial.tokens), trial.where)
     sides = [(_side(trial.tokens, i, -1), _side(trial.tokens, i, +1)) for i in places]
     texts = [f"({left}) - ({right})" for left, right in sides if not {*"<>=!&|"} & {*left, *right}]
+    texts += [_side(trial.tokens, i + 1, +1) for i, token in enumerate(trial.tokens) if token.text == "abs"]
     return [_Trial(text, tokenise(text, RUN_FUNCTIONS, trial.where), trial.where, trial.work) for text in texts]
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from modelf.cells import CELLS
+from modelf.workload import STANDARD_WORKLOAD
 from registry.design import Arm, Burst, Design, GateSetting, RunId, Seeds
 from registry.plan import make_plan, plan_key
 from registry.scripted_workload import ScriptedWorkload
@@ -86,3 +87,17 @@ def test_tokens_that_no_script_allows_are_refuted(change: Any, told: str) -> Non
     context, frames = context_of(Arm("OPEN"))
     found = check_conservation(replace(frames, turns=change(frames.turns)), context)
     assert found.outcome is Outcome.REFUTED and told in found.reason
+
+
+@pytest.mark.parametrize(("block_tokens", "cached", "holds"), [(1, 3, True), (1, 4, False), (16, 1, False)])
+def test_prompts_may_begin_alike_by_chance_where_single_tokens_are_found(
+    block_tokens: int, cached: int, holds: bool
+) -> None:
+    arm = Arm("OPEN")
+    design = Design(60.0, STANDARD_WORKLOAD, (), (arm,), (), Seeds((5,), "literal"))
+    plan = make_plan(plan_key("", 0, "", 5), design, arm, 0.3)
+    frames = frames_of(simulate(plan, arm, CELLS["sglang-300k"]))
+    first = frames.turns.assign(cached_tokens=frames.turns.cached_tokens.where(frames.turns.turn > 1, cached))
+    cell = replace(CELLS["sglang-300k"], cache_block_tokens=block_tokens)
+    found = check_conservation(replace(frames, turns=first), RunContext(RunId("OPEN", 1.0, 5), arm, design, cell, plan))
+    assert (found.outcome is Outcome.PROVEN) is holds, found
