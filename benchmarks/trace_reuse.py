@@ -22,7 +22,7 @@ import json
 import os
 import subprocess
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from dynamo_mocker import options, write_profile
 from cli.render.table import table
 from modelf.cells import CELLS, Cell
 from registry.design import Arm
-from registry.plan import Draws, Plan
+from registry.plan import Plan
 from registry.scripted_workload import ScriptedWorkload
 from registry.session_scripts import SessionScripts, read_scripts
 from registry.traces.description import describe
@@ -48,18 +48,6 @@ HORIZON_US = 40_000_000_000
 ARM = Arm("TRACE")
 
 
-@dataclass(frozen=True)
-class Replayed(Plan):
-    """Session i follows script i and arrives when the trace says."""
-
-    def draws(self, origin: str, count: int) -> Draws:
-        """The scripts, in order."""
-        assert isinstance(self.workload, ScriptedWorkload)
-        scripts = self.workload.scripts
-        first = scripts.first_turn[:-1]
-        return Draws(scripts.turns, first + 1, scripts.wait_us, first)
-
-
 def cell_of(pool_tokens: int) -> Cell:
     """VLLM's scheduler in blocks of 16, with the H200's costs."""
     return replace(CELLS["vllm-300k"], pool_tokens=pool_tokens, step_costs=CELLS["h200-600k"].step_costs)
@@ -72,7 +60,7 @@ def plan_of(trace: list[TraceTurn], pool_tokens: int) -> Plan:
     )
     scripts = read_scripts(fits.data, "the trace")
     arrivals = tuple(scripts.arrival_us.tolist())
-    return Replayed(bytes(32), ScriptedWorkload.following(scripts), HORIZON_US, arrivals, (), 0)
+    return Plan(bytes(32), ScriptedWorkload.following(scripts, replayed=True), HORIZON_US, arrivals, (), 0)
 
 
 def sessions_of(trace: list[TraceTurn], pool_tokens: int) -> int:

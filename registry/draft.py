@@ -24,7 +24,7 @@ from registry.design import (
 )
 from registry.draft_checks import cell_problems, problems_of
 from registry.draft_rule import rule_of
-from registry.draft_workload import Frozen, ScriptsFor, check_trace, no_scripts, trace_source, workload_of
+from registry.draft_workload import Frozen, ScriptsFor, check_replay, check_trace, no_scripts, trace_source, workload_of
 from registry.errors import DraftError, ManyErrors
 from registry.predictor import Predictor
 from registry.rule import Rule
@@ -106,6 +106,7 @@ def build_draft(document: Document, cells: Mapping[str, Cell], scripts_for: Scri
     frozen = scripts_for(trace, cell) if trace and cell else None
     if trace and not cell:
         raise ManyErrors(cell_problems(document, cells))
+    check_replay(document, trace, frozen)
     design = _design(source["design"], frozen)
     predictors = tuple(_predictor(p) for p in source["predictors"])
     if problems := problems_of(document, design, cells):

@@ -23,7 +23,8 @@ class TraceSource:
     """Which sessions of which trace a rule file means.
 
     `file` as it stands there, `kind` its format where it is named, `sha256` that
-    of `registry.traces.digests`; `seed` None: the first `sessions`.
+    of `registry.traces.digests`; `seed` None: the first `sessions`. `replayed`:
+    at its own arrival times.
     """
 
     file: str
@@ -32,6 +33,7 @@ class TraceSource:
     scaling: Scaling
     sessions: int
     seed: int | None
+    replayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,16 +77,37 @@ def trace_source(workload: dict[str, Any]) -> TraceSource | None:
     )
     sample = trace["sample"]
     return TraceSource(
-        trace["file"], trace.get("format"), trace["sha256"], scaling, sample["sessions"], sample.get("seed")
+        trace["file"],
+        trace.get("format"),
+        trace["sha256"],
+        scaling,
+        sample["sessions"],
+        sample.get("seed"),
+        trace.get("arrivals") == "replayed",
     )
 
 
 def workload_of(source: dict[str, Any], frozen: Frozen | None) -> Workload:
     """The workload of a rule file; `frozen` where it is a trace."""
     if frozen is not None:
-        return ScriptedWorkload.following(frozen.scripts)
+        return ScriptedWorkload.following(frozen.scripts, source["trace"].get("arrivals") == "replayed")
     numbers = dict(source)
     return Workload(turns=TruncatedGeometric(**numbers.pop("turns")), **numbers)
+
+
+def check_replay(document: Document, trace: TraceSource | None, frozen: Frozen | None) -> None:
+    """DraftError where sessions shall be replayed that have no arrival times."""
+    if not (trace and trace.replayed and frozen) or frozen.scripts.arrival_span_us:
+        return
+    sessions = len(frozen.scripts.turns)
+    raise DraftError(
+        "there are no arrival times to replay: one session alone has no rate"
+        if sessions == 1
+        else "there are no arrival times to replay: all sessions of the trace that are taken arrive at once",
+        where=document.where((*PLACE, "arrivals")),
+        value=sessions,
+        remedy="arrivals: re-timed (the plan draws Poisson arrivals at each rate), or another trace or sample",
+    )
 
 
 def check_trace(document: Document) -> None:
@@ -92,13 +115,6 @@ def check_trace(document: Document) -> None:
     trace = document.value["design"]["workload"].get("trace")
     if trace is None:
         return
-    if trace.get("arrivals", "re-timed") != "re-timed":
-        raise DraftError(
-            "the trace's own arrival times cannot be replayed yet",
-            where=document.where((*PLACE, "arrivals")),
-            value=trace["arrivals"],
-            remedy="arrivals: re-timed (the plan draws Poisson arrivals at each rate)",
-        )
     for name, arm in document.value["design"]["arms"].items():
         policy = arm.get("engine", {})
         if policy.get("eviction", "lru") != "lru" or policy.get("pin_s"):

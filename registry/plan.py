@@ -3,7 +3,8 @@
 key = SHA-256(rfc8785(["trap-plan-1", digest, round, signature, seed])). One
 stream for the base arrivals, one for the burst, one a session; unit
 exponential gaps are shared by the rates of a seed. All times are integer
-microseconds. No one can know a plan before the beacon is out.
+microseconds. No one can know a plan before the beacon is out, but for base
+arrivals that a trace replays: those are the same for every seed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from modelf.workload import Workload
 from registry.design import Arm, Burst, Design
 from registry.errors import CapExceeded, RegistrationError
 from registry.philox import WORDS_A_BLOCK, many_words, top_53_bits, uniform, unit_exponential, words
+from registry.replay import replayed_arrivals_us
 from registry.scripted_workload import ScriptedWorkload
 
 PLAN_VERSION = "trap-plan-1"
@@ -127,12 +129,15 @@ def draw_sessions(key: bytes, workload: Workload, origin: str, count: int) -> Dr
 
     Word 0 of stream `session/<origin>/<index>` gives the turn count, word k
     the tool time after turn k; where sessions follow scripts, word 0 gives the
-    script and that all else. Kept for the other arms and rates of the seed.
+    script and that all else; replayed base sessions follow them in order. Kept
+    for the other arms and rates of the seed.
     """
+    if isinstance(workload, ScriptedWorkload) and workload.replayed and origin == "base":
+        return _following(workload, workload.in_order(count))
     names = [f"session/{origin}/{index}" for index in range(count)]
     heads = many_words(key, names, np.ones(count, dtype=np.int64)).reshape(count, WORDS_A_BLOCK)
     if isinstance(workload, ScriptedWorkload):
-        return _following(workload, top_53_bits(heads[:, 0]))
+        return _following(workload, workload.drawn(top_53_bits(heads[:, 0])))
     table = np.asarray(turn_table(workload.turns), dtype=np.int64)
     turns = 1 + np.searchsorted(table, top_53_bits(heads[:, 0]), side="right").astype(np.int64)
     blocks = -(-turns // WORDS_A_BLOCK)
@@ -141,8 +146,7 @@ def draw_sessions(key: bytes, workload: Workload, origin: str, count: int) -> Dr
     return Draws(turns, (np.cumsum(blocks) - blocks) * WORDS_A_BLOCK + 1, tool_us)
 
 
-def _following(workload: ScriptedWorkload, values: NDArray[np.int64]) -> Draws:
-    script = workload.drawn(values)
+def _following(workload: ScriptedWorkload, script: NDArray[np.int64]) -> Draws:
     first = workload.scripts.first_turn[script]
     return Draws(workload.scripts.turns[script], first + 1, workload.scripts.wait_us, first)
 
@@ -174,15 +178,23 @@ def burst_arrivals_us(key: bytes, burst: Burst) -> tuple[int, ...]:
     return tuple((offsets + round(burst.start_s * MICROSECONDS)).tolist())
 
 
-def _base(key: bytes, arm: Arm, lambda_per_s: float, rate: float | None, horizon_us: int) -> tuple[int, ...]:
+def _base(
+    key: bytes, workload: Workload, arm: Arm, lambda_per_s: float, rate: float | None, horizon_us: int
+) -> tuple[int, ...]:
     if arm.cut is None:
-        return base_arrivals_us(key, lambda_per_s, horizon_us)
+        return _uncut(key, workload, lambda_per_s, horizon_us)
     if rate is None:
         raise RegistrationError("an arm with a cut needs its rate", value=arm.name)
     slower, cut_us = rate / arm.cut.to_rate, round(arm.cut.at_s * MICROSECONDS)
     # A cut to a higher rate brings arrivals from beyond the horizon into the run.
     until_us = horizon_us if slower >= 1 else math.ceil(cut_us + (horizon_us - cut_us) / slower)
-    return cut_arrivals_us(base_arrivals_us(key, lambda_per_s, until_us), cut_us, slower, horizon_us)
+    return cut_arrivals_us(_uncut(key, workload, lambda_per_s, until_us), cut_us, slower, horizon_us)
+
+
+def _uncut(key: bytes, workload: Workload, lambda_per_s: float, horizon_us: int) -> tuple[int, ...]:
+    if isinstance(workload, ScriptedWorkload) and workload.replayed:
+        return replayed_arrivals_us(workload.scripts, lambda_per_s, horizon_us)
+    return base_arrivals_us(key, lambda_per_s, horizon_us)
 
 
 def cut_arrivals_us(arrivals_us: tuple[int, ...], cut_us: int, slower: float, horizon_us: int) -> tuple[int, ...]:
@@ -204,7 +216,7 @@ def make_plan(key: bytes, design: Design, arm: Arm, lambda_per_s: float | None, 
     base: tuple[int, ...] = ()
     if arm.population is None:
         assert lambda_per_s is not None
-        base = _base(key, arm, lambda_per_s, rate, horizon_us)
+        base = _base(key, design.workload, arm, lambda_per_s, rate, horizon_us)
     burst = burst_arrivals_us(key, arm.burst) if arm.burst else ()
     return Plan(
         key=key,

@@ -22,13 +22,15 @@ class ScriptedWorkload(TabledWorkload):
     """Session scripts; to model F, their turn law and means by turn.
 
     `prompt_tokens`, `reusable_tokens`, `output_tokens` and `mean_tool_s` are means.
+    `replayed`: base arrivals are the scripts', one each; else each draws its script.
     """
 
     session_scripts: SessionScripts | None = None
+    replayed: bool = False
 
     @classmethod
-    def following(cls, scripts: SessionScripts) -> ScriptedWorkload:
-        """The workload whose arrivals each follow one script, all as likely."""
+    def following(cls, scripts: SessionScripts, replayed: bool = False) -> ScriptedWorkload:
+        """The workload whose arrivals each follow one script."""
         numbers, counts = scripts.turn_numbers, scripts.turns
         later = scripts.wait_us[numbers > 1]
         by_turn = np.bincount(numbers)[1:]
@@ -43,6 +45,7 @@ class ScriptedWorkload(TabledWorkload):
             prompt_table=tuple(round(value) for value in prompts.tolist()),
             reusable_table=tuple(round(value) for value in reusable.tolist()),
             session_scripts=scripts,
+            replayed=replayed,
         )
 
     @property
@@ -65,6 +68,12 @@ class ScriptedWorkload(TabledWorkload):
     def expected_session_prompt_tokens(self) -> float:
         """Prompt tokens of a whole session, the scripts' mean."""
         return int(self.scripts.prompt_tokens.sum()) / len(self.scripts.turns)
+
+    def in_order(self, count: int) -> Integers:
+        """The scripts of sessions 0 to `count` - 1 where they are replayed. Nobody
+        arrives after the last script: from there on they begin anew, to fill up.
+        """
+        return np.resize(self.scripts.arrival_order, count)
 
     def drawn(self, values: NDArray[np.int64]) -> Integers:
         """Which script each 53-bit word names: floor(value n / 2^53)."""

@@ -87,6 +87,16 @@ class SessionScripts:
         return np.diff(self.first_turn)
 
     @property
+    def arrival_order(self) -> Integers:
+        """The scripts as they arrive; those that arrive together in the file's order."""
+        return np.argsort(self.arrival_us, kind="stable")
+
+    @property
+    def arrival_span_us(self) -> int:
+        """From the first arrival to the last."""
+        return int(self.arrival_us.max() - self.arrival_us.min())
+
+    @property
     def turn_numbers(self) -> Integers:
         """Which turn of its session each row is, from 1."""
         return np.arange(1, len(self.prompt_tokens) + 1) - np.repeat(self.first_turn[:-1], self.turns)

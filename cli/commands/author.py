@@ -23,6 +23,7 @@ def register(
     Example: trapkit register rules/e2.yaml
     """
     from cli.render.progress import Console
+    from cli.render.registration import replay_lines
     from cli.workflows.register import register as register_file
     from registry.study import open_study
     from registry.witness.policy_file import load_policy
@@ -30,6 +31,8 @@ def register(
     study = open_study(Path())
     with Console() as console:
         outcome = register_file(study, file, load_policy(study=study.root), console, wait=not no_wait)
+    for line in replay_lines(outcome.registered.registration):
+        print(line)
     if outcome.drawn:
         print(f"next: trapkit run {outcome.registered.registration.id}")
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from itertools import product
 
 from cli.workflows.registered import Registered
-from registry.design import ReleaseWindow, Window
+from registry.design import Design, ReleaseWindow, Window
 from registry.draft_workload import Frozen
 from registry.plain_text import plain
 from registry.predictor import Predictor
 from registry.registration import Registration
+from registry.replay import own_rate_per_s, replay_end_s
+from registry.scripted_workload import ScriptedWorkload
+from registry.session_scripts import SessionScripts
 
 
 def registration_text(found: Registered) -> str:
@@ -28,7 +32,7 @@ def registration_text(found: Registered) -> str:
         f"seeds {_list(design.seeds.values)} ({design.seeds.binding})",
     ]
     if draft.session_scripts:
-        lines.append(_trace_words(draft.session_scripts))
+        lines += [_trace_words(draft.session_scripts), *replay_lines(registration)]
     lines += [f"  arm     {arm.name}: {_arm_words(arm)}" for arm in design.arms]
     lines += [f"  window  {_window_words(w)}" for w in design.windows]
     lines += ["", "rule"]
@@ -51,6 +55,37 @@ def _trace_words(frozen: Frozen) -> str:
         f"{counts['excluded']:,} were too large, {counts['malformed']:,} lines unread; "
         f"workloads/{frozen.scripts.sha256}.json"
     )
+
+
+def replay_lines(registration: Registration) -> list[str]:
+    """Where a trace's arrivals are replayed: the rate that is its own, and at
+    which rates they end before a run does.
+    """
+    design = registration.draft.design
+    workload, calibration = design.workload, registration.calibration
+    if not isinstance(workload, ScriptedWorkload) or not workload.replayed:
+        return []
+    scripts, own_per_s = workload.scripts, own_rate_per_s(workload.scripts)
+    multiple = f", or {own_per_s / calibration.lambda_ref_per_s:.6g} lambda_ref" if calibration else ""
+    own = (
+        f"  replay  base arrivals are the trace's own, the same for every seed: {len(scripts.turns):,} sessions in "
+        f"{scripts.arrival_span_us / 1e6:,.6g} s of its clock, {own_per_s:.6g} sessions/s{multiple}"
+    )
+    return [own, *(_early_ends(design, scripts, calibration.lambda_ref_per_s) if calibration else [])]
+
+
+def _early_ends(design: Design, scripts: SessionScripts, lambda_ref_per_s: float) -> list[str]:
+    """The rates and arms whose runs go on when no session of the trace is left."""
+    ends: dict[tuple[float, float], list[str]] = {}
+    for rate, arm in product(design.rates, design.arms):
+        end_s = replay_end_s(scripts, rate * lambda_ref_per_s, rate, arm.cut)
+        if arm.population is None and end_s < design.horizon_of(arm):
+            ends.setdefault((rate, end_s), []).append(arm.name)
+    return [
+        f"  replay  at {rate:g} the trace ends before the run: after {end_s:,.0f} s no base session arrives "
+        f"({', '.join(arms)})"
+        for (rate, end_s), arms in ends.items()
+    ]
 
 
 def _window_words(window: Window | ReleaseWindow) -> str:

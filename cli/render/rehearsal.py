@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cli.render.comparison import comparison, comparison_text
+from cli.render.registration import replay_lines
 from cli.render.table import number, table
 from cli.workflows.rehearse import Rehearsal
 from modelf.published import measured_ranges
@@ -88,6 +89,7 @@ def rehearsal_text(result: Rehearsal, chosen: list[tuple[str, str]]) -> str:
     lines = [
         f"{draft.id} rehearsed on the SIMULATED engine; never evidence",
         f"literal seeds {result.seeds[0]} to {result.seeds[-1]}",
+        *replay_lines(result.registration),
     ]
     for rate in draft.design.judged_rates:
         name = "closed" if rate is None else f"rate {rate:g}"

@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict
 
 from cli.render.table import table
+from cli.workflows.trace_table import TableWritten
 from registry.traces.description import Description, Moments
-from registry.traces.session_table import ODDITIES
+from registry.traces.session_table import ODDITIES, Malformed
 
 
 def description_json(found: Description, kind: str) -> str:
@@ -59,10 +60,19 @@ def description_text(found: Description, kind: str) -> str:
     lines += [f"  {count:,} x {ODDITIES[odd]}" for odd, count in sorted(found.oddities.items()) if count]
     if found.zero_outputs:
         lines.append(f"  {found.zero_outputs:,} x a turn without output: it is sent, and nothing comes back")
-    lines += [f"  {problem.where}: {problem.why}" for problem in found.problems]
-    if found.malformed > len(found.problems):
-        lines.append(f"  and {found.malformed - len(found.problems):,} more")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_problems(found.problems, found.malformed)])
+
+
+def table_text(written: TableWritten, name: str) -> str:
+    """What stands in the table, then what could not be read."""
+    made = f"{written.turns:,} turns of {written.sessions:,} sessions: {name}" if written.turns else "no turn was read"
+    told = [f"malformed: {written.malformed:,}"] if written.malformed else []
+    return "\n".join([made, *told, *_problems(written.problems, written.malformed)])
+
+
+def _problems(shown: list[Malformed], malformed: int) -> list[str]:
+    lines = [f"  {problem.where}: {problem.why}" for problem in shown]
+    return [*lines, f"  and {malformed - len(shown):,} more"] if malformed > len(shown) else lines
 
 
 def _tokens(total: int, moments: Moments) -> str:

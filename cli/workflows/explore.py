@@ -11,6 +11,7 @@ from cli.workflows.reporter import Reporter
 from cli.workflows.run import Selection
 from cli.workflows.trace_scripts import scripts_from
 from registry.draft import Draft, load_draft
+from registry.draft_workload import ScriptsFor
 from registry.errors import StudyError
 from registry.registration import Calibration, Registration, read_registration
 from registry.study import Study
@@ -19,19 +20,22 @@ from runners.local_queue import run_all
 from runners.run_one import AttemptOrder, check_can_run, execute
 
 
-def load_rule_file(file: Path) -> Draft:
+def load_rule_file(file: Path, scripts_for: ScriptsFor | None = None) -> Draft:
     """A rule file from disk, committed or not; the folder above its own may
-    hold cells.
+    hold cells. `scripts_for` None: the trace that it may name is read.
     """
     if not file.is_file():
         raise StudyError("no such rule file", where=str(file), remedy="name a file below rules/")
     root = file.resolve().parent.parent
-    return load_draft(file.read_bytes(), str(file), cells_of(root), scripts_from(root))
+    return load_draft(file.read_bytes(), str(file), cells_of(root), scripts_for or scripts_from(root))
 
 
-def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Calibration | None:
+def simulated_calibration(
+    draft: Draft, folder: Path, reporter: Reporter, scripts_for: ScriptsFor | None = None
+) -> Calibration | None:
     """The calibration that a draft names, simulated over literal seeds; its
-    rule file lies in `folder`, or ships with the product.
+    rule file lies in `folder`, or ships with the product. `scripts_for` None:
+    the trace that it may name is read.
     """
     if draft.calibration is None:
         return None
@@ -44,9 +48,8 @@ def simulated_calibration(draft: Draft, folder: Path, reporter: Reporter) -> Cal
             where=str(path),
             remedy=f"write rules/{name}",
         )
-    return rehearsed_calibration(
-        source.read_bytes(), str(source), draft, reporter, scripts_for=scripts_from(folder.resolve().parent)
-    )
+    scripts_for = scripts_for or scripts_from(folder.resolve().parent)
+    return rehearsed_calibration(source.read_bytes(), str(source), draft, reporter, scripts_for=scripts_for)
 
 
 def explore(study: Study, name: str, selection: Selection, reporter: Reporter) -> list[Path]:

@@ -5,23 +5,24 @@ Nothing is registered and nothing is pushed.
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from artifacts.attempt import sync
 from cli.workflows.explore import load_rule_file, simulated_calibration
 from cli.workflows.rehearse import provisional
 from cli.workflows.reporter import Reporter
 from cli.workflows.sweep_axes import AXES, Value, values_of
-from cli.workflows.sweep_frozen import SWEEP_FILE, Sweep, differences, freeze_sweep, read_sweep
+from cli.workflows.sweep_folder import alone, known_scripts, prepare
+from cli.workflows.sweep_frozen import SWEEP_FILE, Sweep, freeze_sweep, read_sweep
 from cli.workflows.sweep_grid import check_grid, grid_of
 from cli.workflows.sweep_jobs import submit_shards
-from cli.workflows.sweep_shards import PARTIAL, make_shard, missing_shards, remove_leftovers
+from cli.workflows.sweep_shards import make_shard, missing_shards, remove_leftovers
+from cli.workflows.trace_scripts import scripts_from
 from registry.design import Arm
 from registry.draft import Draft
+from registry.draft_workload import ScriptsFor
 from registry.errors import StudyError
 from registry.executors import Executor
 from registry.registration import read_registration
@@ -69,11 +70,12 @@ def make_sweep(
 ) -> Outcome:
     """Make what is missing of a sweep in folder `out`, new or begun before.
 
-    StudyError where the folder holds something else, or another sweep.
+    StudyError where the folder holds something else, or another sweep; DraftError
+    where its session scripts are missing, or others.
     """
-    data = frozen_sweep(file, request, reporter)
+    data = frozen_sweep(file, request, reporter, known_scripts(out, file))
     sweep = read_sweep(data, str(out / SWEEP_FILE))
-    _prepare(out, data)
+    prepare(out, sweep, data)
     missing = missing_shards(out, sweep)
     what = f"{sweep.grid.runs:,} simulated runs of {sweep.arm.name}, exploratory"
     reporter.say(f"{what}: {sweep.shards} shards, {sweep.shards * len(sweep.tables)} files, {len(missing)} missing")
@@ -81,7 +83,7 @@ def make_sweep(
         return Outcome(
             sweep.grid.runs, sweep.shards, 0, tuple(submit_shards(out, sweep.registration.cell.name, missing))
         )
-    with _alone(out):
+    with alone(out):
         remove_leftovers(out, sweep)
         _make(out, sweep, missing, reporter, workers)
     return Outcome(sweep.grid.runs, sweep.shards, len(missing))
@@ -99,11 +101,13 @@ def _make(out: Path, sweep: Sweep, missing: list[int], reporter: Reporter, worke
             reporter.step(title, done, sweep.shards)
 
 
-def frozen_sweep(file: Path, request: Request, reporter: Reporter) -> bytes:
-    """sweep.json for a rule file and a request: all is checked here."""
-    draft = load_rule_file(file)
-    if draft.session_scripts:
-        raise StudyError("a sweep takes no workload from a trace yet", where=str(file), remedy="a turn law")
+def frozen_sweep(file: Path, request: Request, reporter: Reporter, scripts_for: ScriptsFor | None = None) -> bytes:
+    """sweep.json for a rule file and a request, bundled with the session scripts
+    of its workload if that is a trace: all is checked here. `scripts_for` None:
+    they are made from the trace.
+    """
+    scripts_for = scripts_for or scripts_from(file.resolve().parent.parent)
+    draft = load_rule_file(file, scripts_for)
     arm = _arm(draft, request.arm)
     given: dict[str, tuple[Value, ...]] = {name: values_of(AXES[name], text) for name, text in request.axes.items()}
     horizon_s = draft.design.horizon_of(arm)
@@ -111,7 +115,7 @@ def frozen_sweep(file: Path, request: Request, reporter: Reporter) -> bytes:
         remedy = f"from {horizon_s / MOST_BINS:g} to {horizon_s:g} s"
         raise StudyError("bins of this width do not fit a run", where="--bin-s", value=request.bin_s, remedy=remedy)
     grid = grid_of(draft.design, arm, draft.cell, given)
-    frozen = provisional(draft, simulated_calibration(draft, file.parent, reporter))
+    frozen = provisional(draft, simulated_calibration(draft, file.parent, reporter, scripts_for))
     registration = read_registration(frozen, str(file))
     check_can_run(registration)
     check_grid(registration, arm, grid, given)
@@ -128,39 +132,3 @@ def _arm(draft: Draft, name: str | None) -> Arm:
     except KeyError:
         known = ", ".join(arm.name for arm in draft.design.arms)
         raise StudyError("the design has no such arm", where="--arm", value=name, remedy=f"one of: {known}") from None
-
-
-def _prepare(out: Path, data: bytes) -> None:
-    """Freeze a new sweep in its folder, or see that it is the one there."""
-    file = out / SWEEP_FILE
-    if file.is_file():
-        if (there := file.read_bytes()) != data:
-            raise StudyError(
-                "the folder holds another sweep",
-                where=str(file),
-                value=", ".join(differences(there, data)),
-                remedy="name another folder, or repeat the command that this one was begun with",
-            )
-        return
-    if out.exists() and not out.is_dir():
-        raise StudyError("a file stands in the folder's place", where=str(out), remedy="name another folder")
-    if out.is_dir() and any(not path.name.endswith(PARTIAL) for path in out.iterdir()):
-        raise StudyError("the folder is not empty, and holds no sweep", where=str(out), remedy="name another folder")
-    out.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}{PARTIAL}")
-    partial.write_bytes(data)
-    sync(partial)
-    partial.replace(file)
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Hold the sweep's lock: two programs would make every shard twice."""
-    with (out / SWEEP_FILE).open("r+b") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StudyError("another program is making this sweep", where=str(out), remedy="wait for it") from None
-        except OSError:
-            pass  # a file system without locks: shards are whole there all the same
-        yield

@@ -22,6 +22,7 @@ from cli.workflows.sweep_columns import (
     series_schema,
 )
 from cli.workflows.sweep_grid import MOST_RUNS, Grid, Point, arm_at
+from registry.bundle import bundled, unbundled
 from registry.canonical import canonical_bytes, load_json, sha256_hex
 from registry.design import Arm, RunId
 from registry.errors import StudyError
@@ -77,15 +78,17 @@ def freeze_sweep(
     shard_runs: int,
     records: bool,
 ) -> bytes:
-    """The canonical bytes of sweep.json; no clock, no path, no machine in them."""
-    read = read_registration(registration, SWEEP_FILE)
-    return canonical_bytes(
+    """The canonical bytes of sweep.json; no clock, no path, no machine in them.
+    `registration` is bundled with its scripts, and so is the sweep.
+    """
+    read, (frozen, scripts) = read_registration(registration, SWEEP_FILE), unbundled(registration)
+    sweep = canonical_bytes(
         {
             "schema": SCHEMA,
             "statement": STATEMENT,
             "made_with": {"trapkit": version("trapkit"), "pyarrow": pa.__version__},
             "rule_file": {"sha256": sha256_hex(rule_file), "text": rule_file.decode("utf-8")},
-            "registration": load_json(registration, SWEEP_FILE),
+            "registration": load_json(frozen, SWEEP_FILE),
             "arm": arm,
             "axes": {name: list(values) for name, values in axes.items()},
             "bin_s": bin_s,
@@ -94,16 +97,20 @@ def freeze_sweep(
             "columns": {READINGS: readings_schema(read, arm).names, SERIES: series_schema(read).names},
         }
     )
+    return bundled(sweep, scripts)
 
 
 @lru_cache(maxsize=4)
 def read_sweep(data: bytes, name: str) -> Sweep:
-    """Read sweep.json back; StudyError where it is no sweep of this version."""
+    """Read sweep.json back, bundled with the scripts that it names; StudyError
+    where it is no sweep of this version, DraftError where they are missing or others.
+    """
+    data, scripts = unbundled(data)
     value = load_json(data, name)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise StudyError("not a sweep of this version", where=name, remedy=f"a file with schema {SCHEMA}")
     try:
-        registration = read_registration(canonical_bytes(value["registration"]), name)
+        registration = read_registration(bundled(canonical_bytes(value["registration"]), scripts), name)
         sweep = Sweep(
             registration=registration,
             arm=registration.draft.design.arm(value["arm"]),

@@ -141,6 +141,8 @@ def _problem(registration: Registration, arm: Arm) -> tuple[str, str | None] | N
     cell, draft = registration.cell, registration.draft
     if (arm.pool_tokens or 0) > cell.pool_tokens:
         return "the pool is larger than its cell's", f"at most {cell.pool_tokens}"
+    if draft.session_scripts and arm.engine.eviction != "lru":
+        return "with a trace the cache is of blocks that sessions share: the oldest go first", "lru"
     design = replace(draft.design, arms=(arm,))
     found = policy_problems(Document(draft.id, draft.source), design, {cell.name: cell})
     return (found[0].what, found[0].remedy) if found else None

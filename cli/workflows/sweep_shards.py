@@ -19,14 +19,14 @@ from artifacts.attempt import sync
 from cli.workflows.rehearse import simulated_tables
 from cli.workflows.sweep_axes import Value
 from cli.workflows.sweep_columns import READINGS, SERIES, readings_table, records_schema, records_table, series_table
-from cli.workflows.sweep_frozen import SWEEP_FILE, Sweep, read_sweep
+from cli.workflows.sweep_folder import PARTIAL, load_sweep
+from cli.workflows.sweep_frozen import Sweep
 from registry.errors import StudyError
 from verifier.releases import first_release_s
 from verifier.run_report import frames_of, read
 from verifier.series import Series, series_of
 from verifier.verdict import run_verdicts
 
-PARTIAL = ".partial"
 _COMPRESSION = "zstd"
 
 
@@ -37,14 +37,6 @@ class MadeRun:
     row: dict[str, Value]
     series: Series
     tables: dict[str, pa.Table]
-
-
-def load_sweep(folder: Path) -> Sweep:
-    """The sweep of a folder; StudyError where it has none."""
-    file = folder / SWEEP_FILE
-    if not file.is_file():
-        raise StudyError("the folder has no sweep", where=str(file), remedy="make one: trapkit sweep FILE --out DIR")
-    return read_sweep(file.read_bytes(), str(file))
 
 
 def shard_file(folder: Path, table: str, shard: int) -> Path:

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from cli.workflows.sweep_axes import AXES, Value, shown, values_of
 from cli.workflows.sweep_columns import READINGS, reading_columns, verdict_columns
+from cli.workflows.sweep_folder import load_sweep
 from cli.workflows.sweep_frozen import Sweep
-from cli.workflows.sweep_shards import load_sweep, missing_shards, shard_file
+from cli.workflows.sweep_shards import missing_shards, shard_file
 from registry.errors import RecordError, StudyError
 from verifier.exact_statistics import FloatArray, IntArray, mean
 

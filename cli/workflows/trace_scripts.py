@@ -10,8 +10,9 @@ from registry.draft_workload import Frozen, ScriptsFor, TraceSource
 from registry.errors import StudyError
 from registry.session_scripts import read_scripts
 from registry.traces.digests import trace_sha256
-from registry.traces.formats import read_trace
+from registry.traces.formats import format_of, read_trace
 from registry.traces.scripting import block_tokens_of, script_trace
+from registry.traces.weka import files_of
 
 
 def scripts_from(root: Path) -> ScriptsFor:
@@ -35,6 +36,7 @@ def _made(path: Path, source: TraceSource, cache_block_tokens: int, pool_tokens:
             value=found,
             remedy="take the trace with the named sha256, or write this one into the rule file",
         )
+    _check_clock(path, source)
     made = script_trace(
         lambda: read_trace(path, source.kind),
         source.scaling,
@@ -51,3 +53,14 @@ def _made(path: Path, source: TraceSource, cache_block_tokens: int, pool_tokens:
         "malformed": made.malformed,
     }
     return Frozen(made.data, read_scripts(made.data, str(path)), counts)
+
+
+def _check_clock(path: Path, source: TraceSource) -> None:
+    """StudyError where sessions shall be replayed that have no clock in common."""
+    if source.replayed and (source.kind or format_of(path)) == "weka" and len(files_of(path)) > 1:
+        raise StudyError(
+            "the sessions of this trace have no clock in common: the times of a Weka file count from its own beginning",
+            where=str(path),
+            value="arrivals: replayed",
+            remedy="arrivals: re-timed (the plan draws Poisson arrivals at each rate)",
+        )

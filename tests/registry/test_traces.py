@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from registry.errors import RecordError
+from cli.workflows import trace_table
+from cli.workflows.trace_table import write_table
+from registry.errors import RecordError, StudyError
 from registry.traces.description import describe
 from registry.traces.formats import format_of, read_trace
 from registry.traces.session_table import SESSION_TABLE, Malformed, Oddity, TraceTurn, table_of
@@ -272,6 +277,111 @@ def test_the_public_samples(name: str, counts: tuple[int, int], fraction: float)
     found = describe(read_trace(SAMPLES / name))
     assert (found.sessions, found.turns, found.malformed) == (*counts, 0)
     assert found.infinite_cache_hit_fraction == pytest.approx(fraction, abs=5e-4)
+
+
+def test_a_trace_becomes_a_table_and_the_same_bytes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tracelab(tmp_path, *(f"s{i % 3},{1000 * i},{i // 3},0,{100 + i},5,2000" for i in range(11)))
+    for name in ("one", "again"):
+        done = command(tmp_path, "workload", "table", str(file), f"{name}.parquet")
+        assert (done.code, done.out) == (0, f"11 turns of 3 sessions: {name}.parquet\n"), done.text
+    written = (tmp_path / "one.parquet").read_bytes()
+    assert written == (tmp_path / "again.parquet").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"trace.csv", "one.parquet", "again.parquet"}
+    table = pq.read_table(tmp_path / "one.parquet")
+    assert table.schema.equals(SESSION_TABLE) and table.equals(table_of(turns(file)))
+    rows = [TraceTurn(**{**row, "blocks": tuple(row["blocks"])}) for row in table.to_pylist()]
+    assert rows == turns(file)
+    assert pd.read_parquet(tmp_path / "one.parquet")["prompt_tokens"].tolist() == [100 + i for i in range(11)]
+
+
+@pytest.mark.parametrize(("batch_turns", "batch_blocks", "groups"), [(4, 10**6, 3), (10**6, 12, 6)])
+def test_a_table_is_written_while_the_trace_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_turns: int, batch_blocks: int, groups: int
+) -> None:
+    monkeypatch.setattr(trace_table, "BATCH_TURNS", batch_turns)
+    monkeypatch.setattr(trace_table, "BATCH_BLOCKS", batch_blocks)
+    file = tracelab(tmp_path, *(f"s{i},{1000 * i},0,0,100,5,0" for i in range(11)))
+    ahead: list[int] = []
+    write, unwritten = pq.ParquetWriter.write_table, 0
+
+    def counted(writer: Any, table: Any) -> None:
+        nonlocal unwritten
+        unwritten -= table.num_rows
+        write(writer, table)
+
+    def read() -> Iterator[Any]:
+        nonlocal unwritten
+        for item in read_trace(file):
+            ahead.append(unwritten)
+            unwritten += 1
+            yield item
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", counted)
+    assert write_table(read(), tmp_path / "out.parquet").turns == 11
+    assert max(ahead) < 4 and unwritten == 0
+    assert pq.read_metadata(tmp_path / "out.parquet").num_row_groups == groups
+    assert pq.read_table(tmp_path / "out.parquet").equals(table_of(turns(file)))
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "broken link"])
+def test_a_table_replaces_nothing(tmp_path: Path, there: str) -> None:
+    file, out = mooncake(tmp_path, (0, 700, [0, 1])), tmp_path / "out.parquet"
+    {
+        "file": lambda: out.write_text("thesis"),
+        "folder": lambda: out.mkdir(),
+        "broken link": lambda: out.symlink_to("nowhere"),
+    }[there]()
+    done = command(tmp_path, "workload", "table", str(file), "out.parquet")
+    assert done.code == 2 and "is there already" in done.err
+    assert len(list(tmp_path.iterdir())) == 2 and (there != "file" or out.read_text() == "thesis")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_table_replaces_nothing_that_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    file, out = mooncake(tmp_path, (0, 700, [0, 1])), tmp_path / "out.parquet"
+
+    def no_link(*_: object) -> None:
+        raise PermissionError
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+
+    def read() -> Iterator[Any]:
+        yield from read_trace(file)
+        out.write_text("thesis")
+
+    with pytest.raises(StudyError, match="is there already"):
+        write_table(read(), out)
+    assert out.read_text() == "thesis" and len(list(tmp_path.iterdir())) == 2
+    out.unlink()
+    assert write_table(read_trace(file), out).turns == 1 and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_table_tells_what_it_could_not_read(tmp_path: Path) -> None:
+    file = mooncake(tmp_path, (0, 700, [0, 1]))
+    with file.open("a") as stream:
+        stream.write("{\n" * 22)
+    done = command(tmp_path, "workload", "table", str(file), "out.parquet")
+    assert done.code == 1 and "malformed: 22" in done.out and "and 2 more" in done.out
+    assert f"{file.name}:2:" in done.out and pq.read_table(tmp_path / "out.parquet").num_rows == 1
+    file.write_text("{\n")
+    done = command(tmp_path, "workload", "table", str(file), "none.parquet")
+    assert done.code == 2 and "no turn was read" in done.out and f"{file.name}:1:" in done.out
+    done = command(tmp_path, "workload", "table", str(file), "nowhere/none.parquet")
+    assert done.code == 2 and "no such folder" in done.err
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, "out.parquet"}
+
+
+def test_a_table_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def read() -> Iterator[Any]:
+        yield from read_trace(mooncake(tmp_path, (0, 700, [0, 1])))
+        raise RecordError("no more")
+
+    with pytest.raises(RecordError):
+        write_table(read(), tmp_path / "out.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.jsonl"]
 
 
 def test_describe_tells_what_it_could_not_read(tmp_path: Path) -> None:

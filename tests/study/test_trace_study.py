@@ -7,32 +7,42 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from cli.render.rehearsal import rehearsal_text
+from cli.workflows.rehearse import Rehearsal, on_literal_seeds
+from modelf.fluid import fluid_orbit
+from modelf.fluid_inputs import Scenario, SessionArrivals
+from registry.bundle import bundled
+from registry.design import RunId
 from registry.errors import ManyErrors, TrapError
-from registry.traces.digests import trace_sha256
-from tests.support import SMALL_RULE, WORKLOAD, Result, command, commit_file, copy_study, empty_study, git
+from registry.registration import Registration, read_registration
+from registry.session_scripts import SessionScripts
+from tests.made_traces import rule_of, write_trace
+from tests.support import SMALL_RULE, Result, command, commit_file, copy_study, empty_study, git
+from verifier.predictors import evaluate
+
+FLUID = """predictors:
+  - name: fluid
+    kind: model-f-fluid
+    predictor_version: 1
+    costs: fitted
+    all_miss_from_s: 1
+    sessions_present: 2
+    source: model F on the replayed sessions
+    arm: BURST
+    rate: 1.35
+    window: judged
+    reading: mean_prompt_tokens
+    relative_tolerance: 10
+"""
 
 
-def write_trace(folder: Path) -> Path:
-    """Twelve sessions of one to four turns; all share a block, each pair another one."""
-    rows, ids = [], 100
-    for session in range(12):
-        blocks = [0, 1 + session % 2, *range(ids, ids + 3)]
-        for turn in range(1 + session % 4):
-            at_ms = 1000.0 * session + 9000.0 * turn
-            length = 512 * len(blocks) - 100 * turn
-            rows.append({"timestamp": at_ms, "input_length": length, "output_length": 30 + session, "hash_ids": blocks})
-            blocks = [*blocks[: length // 512], ids + 10 + turn, ids + 20 + turn]
-        ids += 100
-    path = folder / "trace.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in sorted(rows, key=lambda row: row["timestamp"])))
-    return path
-
-
-def rule_of(trace: Path, **more: Any) -> str:
-    fields = {"file": str(trace), "sha256": trace_sha256(trace), "sample": {"sessions": 10, "seed": 3}} | more
-    return SMALL_RULE.replace(WORKLOAD, f"\n  workload: {json.dumps({'trace': fields})}\n")
+def replayed_rule(trace: Path) -> str:
+    rule = rule_of(trace, arrivals="replayed").replace("id: small\n", "id: again\n").replace("[0, 1]", "[0]")
+    return rule[: rule.index("predictors:")] + FLUID + rule[rule.index("blindness:") :]
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +50,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trace")
     root, trace = empty_study(folder), write_trace(folder)
     commit_file(root, "rules/small.yaml", rule_of(trace))
+    commit_file(root, "rules/again.yaml", replayed_rule(trace))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NUMBA_DISABLE_JIT", "1")
         patch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
         assert (done := command(root, "register", "rules/small.yaml")).code == 0, done.text
+        patch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (1, 1000))
+        done = command(root, "register", "rules/again.yaml")
+        assert done.code == 0, done.text
+        (root / "told").write_text(done.out)
         # Everything from here on needs the scripts, never the trace.
         trace.unlink()
-        assert (done := command(root, "run", "small")).code == 0, done.text
+        for identity in ("small", "again"):
+            done = command(root, "run", identity)
+            assert done.code == 0, done.text
     return root
 
 
@@ -55,8 +72,8 @@ def study(finished: Path, tmp_path: Path) -> Path:
     return copy_study(finished, tmp_path)
 
 
-def frozen(root: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((root / "registrations/small.v1.json").read_text())
+def frozen(root: Path, identity: str = "small") -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((root / f"registrations/{identity}.v1.json").read_text())
     return value
 
 
@@ -68,7 +85,7 @@ def test_it_is_proven_without_the_trace(study: Path) -> None:
     ]
     result = command(study, "verify")
     assert result.code == 0, result.text
-    assert result.out.splitlines()[-1] == "2 proofs, 0 failures"
+    assert result.out.splitlines()[-1] == "4 proofs, 0 failures"
 
 
 def test_its_crate_and_its_ledger_have_the_scripts_and_the_pictures(study: Path) -> None:
@@ -95,6 +112,60 @@ def test_runs_and_rules_see_the_scripts(study: Path) -> None:
     assert 0.5 < reading["followup_hit_fraction"] <= 1.0 and reading["reuse_fraction"] > 0.5
     shown = command(study, "show", "small").out
     assert f"10 of 12 sessions, {frozen(study)['session_scripts']['turns']} turns; 0 were too large" in shown
+
+
+def replayed_registration(root: Path) -> Registration:
+    scripts = root / f"workloads/{frozen(root, 'again')['session_scripts']['sha256']}.json"
+    data = bundled((root / "registrations/again.v1.json").read_bytes(), scripts.read_bytes())
+    return read_registration(data, "again")
+
+
+def scripts_in(registration: Registration) -> SessionScripts:
+    assert registration.draft.session_scripts is not None
+    return registration.draft.session_scripts.scripts
+
+
+def test_replayed_sessions_arrive_in_the_traces_order_and_spacing(study: Path) -> None:
+    scripts = scripts_in(replayed_registration(study))
+    clock_us = scripts.arrival_us[scripts.arrival_order]
+    end_s = 9 / (1.35 * frozen(study, "again")["calibration"]["lambda_ref_per_s"])
+    for arm in ("BURST", "NOBURST", "CAPPED"):
+        sessions = pd.read_parquet(study / f"runs/again.v1/{arm}/1.35/0/attempt-1/sessions.parquet")
+        base = sessions[sessions.origin == "base"]
+        assert base.planned_turns.tolist() == scripts.turns[scripts.arrival_order].tolist()
+        np.testing.assert_allclose(base.arrival_s, (clock_us - clock_us[0]) / np.ptp(clock_us) * end_s, atol=1e-6)
+        assert len(sessions) == 10 + (0 if arm == "NOBURST" else 12)
+
+
+def test_model_f_is_driven_by_the_replayed_sessions(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registration = on_literal_seeds(replayed_registration(study), (0,), ["fluid"])
+    scripts, seen = scripts_in(registration), []
+
+    def orbit(law: Any, costs: Any, scenario: Scenario, *more: Any) -> Any:
+        seen.append(scenario.arrivals)
+        return fluid_orbit(law, costs, scenario, *more)
+
+    monkeypatch.setattr("verifier.predictors.fluid_orbit", orbit)
+    (value,) = evaluate(registration, None, lambda _: {}).values()
+    (arrivals,) = seen
+    assert isinstance(arrivals, SessionArrivals) and value > 0 and len(arrivals.turns) == 22
+    base_us = registration.plan(RunId("NOBURST", 1.35, 0), None).base_arrivals_us
+    expected = set(zip(base_us, scripts.turns[scripts.arrival_order].tolist(), strict=True))
+    assert len(expected) == 10 and expected <= set(zip(arrivals.arrival_us, arrivals.turns, strict=True))
+
+
+def test_a_replay_says_its_own_rate_and_where_it_ends(study: Path) -> None:
+    reference = frozen(study, "again")["calibration"]["lambda_ref_per_s"]
+    own = 9 / (np.ptp(scripts_in(replayed_registration(study)).arrival_us) / 1e6)
+    words = (
+        f"{own:.6g} sessions/s, or {own / reference:.6g} lambda_ref",
+        f"at 1.35 the trace ends before the run: after {9 / (1.35 * reference):,.0f} s no base session arrives "
+        "(BURST, CAPPED, NOBURST)",
+    )
+    rehearsed = rehearsal_text(Rehearsal(replayed_registration(study), (0,), {}, {}, {1.35: 0.0}), [])
+    for text in ((study / "told").read_text(), command(study, "show", "again").out, rehearsed):
+        assert all(word in text for word in words), text
+    assert "replay" not in command(study, "show", "small").out
 
 
 def tagged_with(root: Path, files: dict[str, bytes | None]) -> Result:
@@ -144,7 +215,8 @@ def told(tmp_path: Path, rule: str) -> str:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"arrivals": "replayed"}, "cannot be replayed yet"),
+        ({"arrivals": "replayed", "sample": {"sessions": 1}}, "one session alone has no rate"),
+        ({"arrivals": "backwards"}, "not one of the allowed values"),
         ({"sha256": "0" * 64}, "not the one that the rule file names"),
         ({"file": "nowhere.jsonl"}, "no such trace"),
         ({"sample": {"sessions": 13}}, "13 sessions cannot be taken"),
@@ -157,6 +229,19 @@ def told(tmp_path: Path, rule: str) -> str:
 )
 def test_a_trace_that_cannot_be(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
     assert words in told(tmp_path, rule_of(write_trace(tmp_path), **fields))
+
+
+def test_a_trace_without_arrival_times_is_not_replayed(tmp_path: Path) -> None:
+    trace = tmp_path / "at-once.jsonl"
+    trace.write_text('{"timestamp": 5, "input_length": 9, "output_length": 1, "hash_ids": [7]}\n' * 12)
+    assert "all sessions of the trace that are taken arrive at once" in told(
+        tmp_path, rule_of(trace, arrivals="replayed")
+    )
+    (tmp_path / "weka").mkdir()
+    for number in range(12):
+        session = {"requests": [{"t": number, "in": 9, "out": 1, "hash_ids": [7]}], "block_size": 64}
+        (tmp_path / f"weka/{number}.json").write_text(json.dumps(session))
+    assert "no clock in common" in told(tmp_path, rule_of(tmp_path / "weka", arrivals="replayed"))
 
 
 def test_what_goes_with_no_trace(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 from cli.workflows import sweep
 from cli.workflows.reporter import Reporter
 from cli.workflows.sweep import Request, frozen_sweep
-from cli.workflows.sweep_shards import load_sweep, make_shards
+from cli.workflows.sweep_folder import load_sweep
+from cli.workflows.sweep_shards import make_shards
 from registry.draft import Draft
+from registry.draft_workload import ScriptsFor
 from registry.registration import Calibration
 from tests.support import SMALL_CALIBRATION, SMALL_RULE
 from tests.sweeps.support import AXES, QUIET
@@ -23,9 +25,9 @@ def _calibrated_once() -> Iterator[None]:
     known: dict[tuple[str, Path], Calibration | None] = {}
     calibrate = sweep.simulated_calibration
 
-    def once(draft: Draft, folder: Path, reporter: Reporter) -> Calibration | None:
+    def once(draft: Draft, folder: Path, reporter: Reporter, scripts_for: ScriptsFor) -> Calibration | None:
         if (draft.sha256, folder) not in known:
-            known[draft.sha256, folder] = calibrate(draft, folder, reporter)
+            known[draft.sha256, folder] = calibrate(draft, folder, reporter, scripts_for)
         return known[draft.sha256, folder]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -21,8 +21,9 @@ from cli.workflows import sweep_shards
 from cli.workflows.explore import load_rule_file, simulated_calibration
 from cli.workflows.rehearse import provisional, read_cached, rehearse_runs, simulated, simulated_tables
 from cli.workflows.sweep import Request, frozen_sweep, make_sweep
+from cli.workflows.sweep_folder import load_sweep
 from cli.workflows.sweep_frozen import read_sweep
-from cli.workflows.sweep_shards import load_sweep, make_shards
+from cli.workflows.sweep_shards import make_shards
 from registry.canonical import canonical_bytes
 from registry.design import RunId
 from registry.errors import StudyError, TrapError
