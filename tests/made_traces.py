@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from modelf.cells import Cell
+from registry.draft_workload import Frozen, TraceSource
+from registry.session_scripts import read_scripts, write_scripts
 from registry.traces.digests import trace_sha256
+from registry.traces.scripting import block_tokens_of
 from tests.support import SMALL_RULE, WORKLOAD
 
 
@@ -30,3 +34,15 @@ def rule_of(trace: Path, **more: Any) -> str:
     """The small rule file with ten of the trace's sessions, and `more` of its fields."""
     fields = {"file": str(trace), "sha256": trace_sha256(trace), "sample": {"sessions": 10, "seed": 3}} | more
     return SMALL_RULE.replace(WORKLOAD, f"\n  workload: {json.dumps({'trace': fields})}\n")
+
+
+def made_scripts(source: TraceSource, cell: Cell) -> Frozen:
+    """Scripts in the place of a trace that is not here: as many sessions as a rule file wants, of two turns."""
+    block = block_tokens_of(cell.cache_block_tokens)
+    turns = [[2 * block, 3, 0, 0, [0, 2]], [3 * block, 3, 10**6, 2, [2, 1]]]
+    rows = []
+    for session in range(source.sessions):
+        own = [[*turn[:4], [turn[4][0] + 3 * session, turn[4][1]]] for turn in turns]
+        rows.append({"arrival_us": session * 10**6, "turns": own})
+    data = write_scripts(block, 0, rows)
+    return Frozen(data, read_scripts(data, "made"), {"sessions": source.sessions, "turns": 2 * source.sessions})

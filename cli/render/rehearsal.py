@@ -11,6 +11,7 @@ from cli.render.registration import replay_lines
 from cli.render.table import number, table
 from cli.workflows.rehearse import Rehearsal
 from modelf.published import measured_ranges
+from modelf.workload import STANDARD_WORKLOAD
 from verifier.report import dumps, to_json
 
 ENOUGH_SEEDS = 20
@@ -32,8 +33,8 @@ def distributions(result: Rehearsal) -> list[dict[str, Any]]:
     """For every rate, arm and shown reading: median, central 95%, extremes.
 
     The window is the one that the rule judges. Where the paper printed a measured
-    range, `published` gives it and, with enough seeds, `inside` whether it lies
-    in the 95%.
+    range of this workload, `published` gives it and, with enough seeds, `inside`
+    whether it lies in the 95%.
     """
     registration = result.registration
     window = registration.draft.judged_window
@@ -42,7 +43,8 @@ def distributions(result: Rehearsal) -> list[dict[str, Any]]:
         for arm in registration.draft.design.arms:
             found = [v for r, v in result.readings.items() if r.arm == arm.name and r.rate in (rate, None)]
             runs = [readings[window] for readings in found]
-            published = measured_ranges(registration.cell.name, rate) if arm.name == "BURST" else {}
+            of_the_paper = arm.name == "BURST" and registration.draft.design.workload == STANDARD_WORKLOAD
+            published = measured_ranges(registration.cell.name, rate) if of_the_paper else {}
             if registration.calibration and rate:
                 runs = [_in_print_units(run, registration.calibration.lambda_ref_per_s) for run in runs]
             names = [*SHOWN, *(["completions_over_lambda_ref"] if rate else [])]

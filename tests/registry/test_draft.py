@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from registry.draft import SIMULATOR, load_draft
 from registry.errors import DraftError, ManyErrors, TrapError
 from registry.schema_check import schema
+from tests.made_traces import made_scripts
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +42,7 @@ def edited(old: str, new: str, text: str = E2) -> str:
 
 @pytest.mark.parametrize("path", sorted(RULES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_shipped_rule_file_loads(path: Path) -> None:
-    draft = load_draft(path.read_bytes(), path.name)
+    draft = load_draft(path.read_bytes(), path.name, scripts_for=made_scripts)
     assert draft.id == path.stem
     assert re.fullmatch("[0-9a-f]{64}", draft.sha256)
 
@@ -367,7 +368,7 @@ def test_the_order_of_the_arms_does_not_change_what_a_draft_is() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*.yaml")), ids=lambda p: p.stem)
 def test_every_shipped_rule_file_is_accepted_and_named_after_its_id(path: Path) -> None:
-    draft = load_draft(path.read_bytes(), path.name)
+    draft = load_draft(path.read_bytes(), path.name, scripts_for=made_scripts)
     assert draft.id == path.stem
     assert draft.calibration is None or (ROOT / "rules" / f"{draft.calibration}.yaml").is_file()
     assert draft.source["notes"]

@@ -532,3 +532,14 @@ def test_a_rule_accepted_takes_both_values_and_one_called_constant_is_so_on_a_gr
         said = "always true" in error.what
         grid = itertools.product((0.0, 0.3, 1.0), (0.0, 0.6, 1.0), (-2.0, 0.7))
         assert {worth(tree, dict(zip(("HIT", "REUSE", "SLOPE"), point, strict=True))) for point in grid} == {said}
+
+
+@pytest.mark.parametrize("middle", [3.0, 57.0, 1_234.0, 11_854.0, 31_700.0, 987_654.0])
+@pytest.mark.parametrize("width", [0.15, 0.001])
+def test_a_band_around_a_value_is_not_constant_wherever_it_lies(middle: float, width: float) -> None:
+    name = "all_miss_prefill_tokens_per_s"
+    for text in (
+        f"abs(PREFILL - {name}) <= {width} * {name} && HIT < 0.1",
+        f"abs(PREFILL - {name}) > {width} * {name}",
+    ):
+        check_run_rule(compiled(text), {**REFERENCE, name: middle})

@@ -17,6 +17,7 @@ from registry.rule import compile_rate_rule
 from registry.rule_text import RUN_FUNCTIONS, tokenise
 from registry.rule_work import MAX_WORK, Work, evaluation_cost
 from registry.strict_yaml import Document, load
+from tests.made_traces import made_scripts
 
 RULES = Path(__file__).parents[2] / "rules"
 E2 = load((RULES / "e2.yaml").read_bytes(), "e2").value
@@ -35,7 +36,7 @@ def read(texts: list[str], rate: str = "all(BURST.r0)", **design: Any) -> None:
 @pytest.mark.parametrize("path", sorted(RULES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_shipped_rule_files_need_a_fiftieth_at_most(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft_rule, "Work", lambda: Work(MAX_WORK // 50))
-    load_draft(path.read_bytes(), path.name)
+    load_draft(path.read_bytes(), path.name, scripts_for=made_scripts)
 
 
 @pytest.mark.parametrize(
