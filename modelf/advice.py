@@ -1,7 +1,7 @@
 """What an operator can do about a trap, from shape, GPU, pool and workload.
 
 Every figure is model F's or the closed population's, from first-principles
-costs: estimates, not measurements.
+costs or a cell's: estimates, not measurements.
 
 Caps. To prevent: a third below the onset n_on (the paper's caps of 20, 64 and
 48 are 0.60, 0.67 and 0.68 of it). To rescue: pool / (long prompt + output),
@@ -34,6 +34,9 @@ PREVENTION_MARGIN = 1 / 3
 
 SUPPOSED_LOAD = 1.5
 """Load, in multiples of the all-miss capacity, where no rate is given."""
+
+FIRST_PRINCIPLES = "first principles"
+"""What costs come from that nobody measured: the model's shape and the GPU's data sheet."""
 
 CUTS = (0.9, 0.5, 0.0)
 """Cut rates shown, in multiples of the all-miss capacity; 0 stops arrivals."""
@@ -74,6 +77,7 @@ class Advice:
     gpu: str
     pool_tokens: int
     step_costs: StepCosts
+    costs_from: str
     lambda_miss_per_s: float
     rate_per_s: float
     rate_given: bool
@@ -89,10 +93,26 @@ class Advice:
     cuts: tuple[Cut, ...]
 
 
+@dataclass(frozen=True)
+class AdvisedEngine:
+    """What an engine is to the theory: names, KV pool in tokens, step costs, and
+    what these come from, in words.
+    """
+
+    model: str
+    gpu: str
+    pool_tokens: int
+    step_costs: StepCosts
+    costs_from: str
+
+    @classmethod
+    def of_data_sheets(cls, shape: ModelShape, gpu: GPU, pool_tokens: int) -> AdvisedEngine:
+        """A model on a GPU, with costs from first principles."""
+        return cls(shape.name, gpu.name, pool_tokens, step_costs(shape, gpu), FIRST_PRINCIPLES)
+
+
 def advise(
-    shape: ModelShape,
-    gpu: GPU,
-    pool_tokens: int,
+    engine: AdvisedEngine,
     workload: Workload,
     *,
     backlog: int | None = None,
@@ -101,7 +121,7 @@ def advise(
     """Advice for one engine; `backlog` sessions present make it count how long
     a cut takes, `rate_per_s` is what arrives (sessions/s).
     """
-    costs = step_costs(shape, gpu)
+    costs, pool_tokens = engine.step_costs, engine.pool_tokens
     all_miss = turn_costs(costs, workload, pool_tokens).all_miss_s
     lambda_miss = 1 / session_cost(workload, all_miss)
     rate = SUPPOSED_LOAD * lambda_miss if rate_per_s is None else rate_per_s
@@ -110,10 +130,11 @@ def advise(
     rescue = rescue_cap(workload, pool_tokens, prevention)
     under_cap = closed_curve(costs, workload, pool_tokens, [rescue, prevention]).sessions_per_s
     return Advice(
-        model=shape.name,
-        gpu=gpu.name,
+        model=engine.model,
+        gpu=engine.gpu,
         pool_tokens=pool_tokens,
         step_costs=costs,
+        costs_from=engine.costs_from,
         lambda_miss_per_s=lambda_miss,
         rate_per_s=rate,
         rate_given=rate_per_s is not None,

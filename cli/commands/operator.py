@@ -9,12 +9,15 @@ import typer
 
 
 def advise(
-    model: Annotated[str, typer.Option(help="Model, or a part of its name: Qwen2.5-7B-Instruct.")],
-    gpu: Annotated[str, typer.Option(help="GPU, or a part of its name: A100, H200.")],
-    pool: Annotated[str, typer.Option(metavar="TOKENS", help="KV pool of the engine: 300000 or 300k.")],
+    model: Annotated[str | None, typer.Option(help="Model, or a part of its name: Qwen2.5-7B-Instruct.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU, or a part of its name: A100, H200.")] = None,
+    pool: Annotated[str | None, typer.Option(metavar="TOKENS", help="KV pool of the engine: 300000 or 300k.")] = None,
     workload: Annotated[str, typer.Option(help="Workload: standard or mirror.")] = "standard",
     trace: Annotated[
         Path | None, typer.Option(metavar="TRACE", help="Real sessions instead of a workload: a file or folder.")
+    ] = None,
+    rule: Annotated[
+        Path | None, typer.Option(metavar="RULE", help="Cell and workload of a rule file, instead of all the above.")
     ] = None,
     backlog: Annotated[
         int | None, typer.Option(min=0, help="Sessions present now: adds how long a cut in arrivals takes.")
@@ -26,16 +29,25 @@ def advise(
 ) -> None:
     """Say how a trap is prevented, seen and ended.
 
-    Estimates of a model from data sheets, no measurement.
+    Estimates of a model from data sheets or a cell's step costs, no measurement.
 
     Example: trapkit advise --model Qwen2.5-7B-Instruct --gpu A100 --pool 300k
     """
     from cli.render.advice import advice_json, advice_text, trace_words
-    from cli.workflows.advise import advise_named, advise_trace
+    from cli.workflows.advise import advise_named, advise_rule, advise_trace
+    from registry.errors import TrapError
 
-    words = f"workload {workload}"
-    if trace is None:
-        advice, found = advise_named(model, gpu, pool, workload, backlog=backlog, rate_per_s=rate), None
+    words, found = f"workload {workload}", None
+    if rule is not None:
+        if model or gpu or pool or trace:
+            raise TrapError(
+                "a rule file has its own engine and workload", value=str(rule), remedy="leave the others out"
+            )
+        advice, words = advise_rule(rule, backlog=backlog, rate_per_s=rate)
+    elif model is None or gpu is None or pool is None:
+        raise TrapError("advice for which engine?", remedy="--model, --gpu and --pool, or --rule")
+    elif trace is None:
+        advice = advise_named(model, gpu, pool, workload, backlog=backlog, rate_per_s=rate)
     else:
         advice, found = advise_trace(model, gpu, pool, trace, backlog=backlog, rate_per_s=rate)
         words = trace_words(found)

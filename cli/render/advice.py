@@ -7,7 +7,7 @@ import math
 import textwrap
 from dataclasses import asdict
 
-from modelf.advice import Advice
+from modelf.advice import FIRST_PRINCIPLES, Advice
 from registry.traces.empirical import EmpiricalWorkload
 
 _WIDTH = 100
@@ -17,7 +17,7 @@ def advice_json(advice: Advice, trace: EmpiricalWorkload | None = None) -> str:
     """Every figure, with what kind of figure it is; null where undefined. `trace`
     is what the workload was made of, its tables apart.
     """
-    values = {"status": "estimated from first principles, not measured", **asdict(advice)}
+    values = {"status": f"estimated from {advice.costs_from}, not measured", **asdict(advice)}
     if trace:
         values["trace"] = {name: value for name, value in asdict(trace).items() if name != "workload"}
     if not math.isfinite(advice.half_hit):
@@ -38,9 +38,11 @@ def trace_words(found: EmpiricalWorkload) -> str:
 
 def advice_text(advice: Advice, workload: str) -> str:
     """What to look for and what to do, in order; `workload` is it in words."""
-    head = _wrapped(f"{advice.model} on one {advice.gpu}, KV pool {advice.pool_tokens:,} tokens, {workload}", "")
+    one = "one " if advice.costs_from == FIRST_PRINCIPLES else ""
+    head = _wrapped(f"{advice.model} on {one}{advice.gpu}, KV pool {advice.pool_tokens:,} tokens, {workload}", "")
+    sheet = " (model shape, data sheet)" if advice.costs_from == FIRST_PRINCIPLES else ""
     status = (
-        "ESTIMATED by a model from first principles (model shape, data sheet), not measured on any engine. "
+        f"ESTIMATED by a model from {advice.costs_from}{sheet}, not measured on any engine. "
         "Trust the order of things more than the last digit."
     )
     steps = [_recognise(advice), _misleads(advice), _rescue(advice), _cut(advice), _prevent(advice)]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from modelf.advice import Advice, advise
+from cli.workflows.explore import load_rule_file
+from modelf.advice import Advice, AdvisedEngine, advise
 from modelf.first_principles import largest_pool_tokens
 from modelf.hardware import GPUS, MODELS
 from modelf.workload import WORKLOADS, Workload
@@ -60,9 +61,30 @@ def _advise(
             value=f"{pool_tokens:,} tokens",
             remedy=f"from {smallest:,} tokens (the longest turn) to {largest:,} (beside {shape.name} on {gpu})",
         )
+    _check_rate(rate_per_s)
+    engine = AdvisedEngine.of_data_sheets(shape, accelerator, pool_tokens)
+    return advise(engine, workload, backlog=backlog, rate_per_s=rate_per_s)
+
+
+def _check_rate(rate_per_s: float | None) -> None:
     if rate_per_s is not None and not 0 < rate_per_s < float("inf"):
         raise TrapError("an arrival rate must be positive", value=rate_per_s, remedy="sessions per second, 0.1 say")
-    return advise(shape, accelerator, pool_tokens, workload, backlog=backlog, rate_per_s=rate_per_s)
+
+
+def advise_rule(file: Path, *, backlog: int | None = None, rate_per_s: float | None = None) -> tuple[Advice, str]:
+    """Advice for a rule file's workload on its cell, with the cell's step costs;
+    and the workload in words. TrapError where the cell has none.
+    """
+    draft = load_rule_file(file)
+    cell = draft.cell
+    if cell.step_costs is None:
+        raise TrapError(f"the step costs of cell {cell.name} are unknown", where=str(file), value=cell.name)
+    _check_rate(rate_per_s)
+    engine = AdvisedEngine(
+        cell.model, cell.gpu, cell.pool_tokens, cell.step_costs, f"the step costs of cell {cell.name}"
+    )
+    words = f"the workload of {draft.id}"
+    return advise(engine, draft.design.workload, backlog=backlog, rate_per_s=rate_per_s), words
 
 
 def named(kind: str, name: str, known: Mapping[str, Named]) -> Named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -100,3 +101,16 @@ def test_options_outside_the_model(more: tuple[str, str]) -> None:
 @pytest.mark.parametrize("text", ["300000", "300_000", "300,000", "300k", " 300K "])
 def test_tokens_in_several_spellings(text: str) -> None:
     assert tokens_of(text) == 300_000
+
+
+def test_a_rule_file_has_its_own_engine_and_workload() -> None:
+    rule = str(Path(__file__).parents[2] / "rules/e2.yaml")
+    found = CliRunner().invoke(app, ["advise", "--rule", rule, "--json"])
+    values = json.loads(found.output)
+    assert values["status"] == "estimated from the step costs of cell sglang-300k, not measured"
+    assert (values["pool_tokens"], values["prevention_cap"], values["rescue_cap"]) == (300_000, 22, 17)
+    text = words(CliRunner().invoke(app, ["advise", "--rule", rule]))
+    assert "the workload of e2" in text and "from the step costs of cell sglang-300k" in text
+    for more in (["--rule", rule, "--pool", "300k"], ["--gpu", "A100"], ["--rule", "none.yaml"]):
+        error = CliRunner().invoke(app, ["advise", *more]).exception
+        assert isinstance(error, TrapError) and error.remedy

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelf.advice import advise, cuts, long_prompt_tokens, prevention_cap, rescue_cap, trapped_at
+from modelf.advice import AdvisedEngine, advise, cuts, long_prompt_tokens, prevention_cap, rescue_cap, trapped_at
 from modelf.closed_population import onset_sessions
 from modelf.costs import COSTS
 from modelf.first_principles import running_at_full_pool
@@ -101,7 +101,7 @@ def test_emptying_takes_in_proportion_to_the_backlog(backlog: int, load: float) 
 @settings(max_examples=3, deadline=None)
 @given(st.integers(200_000, 900_000))
 def test_advice_is_of_one_piece(pool: int) -> None:
-    advice = advise(QWEN, A100, pool, STANDARD_WORKLOAD, backlog=100)
+    advice = advise(AdvisedEngine.of_data_sheets(QWEN, A100, pool), STANDARD_WORKLOAD, backlog=100)
     assert advice.rescue_cap < advice.prevention_cap < advice.onset
     assert advice.prevention_cap < advice.half_hit
     assert advice.lambda_miss_per_s < advice.rescue_per_s <= advice.prevention_per_s
@@ -110,5 +110,7 @@ def test_advice_is_of_one_piece(pool: int) -> None:
 
 
 def test_without_a_backlog_no_cuts_and_a_low_rate_no_trap() -> None:
-    advice = advise(QWEN, A100, 300_000, replace(STANDARD_WORKLOAD, mean_tool_s=15.0), rate_per_s=0.01)
+    advice = advise(
+        AdvisedEngine.of_data_sheets(QWEN, A100, 300_000), replace(STANDARD_WORKLOAD, mean_tool_s=15.0), rate_per_s=0.01
+    )
     assert advice.cuts == () and advice.trapped is None and advice.rate_given
