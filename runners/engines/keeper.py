@@ -16,6 +16,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -38,11 +39,23 @@ def main(command: list[str]) -> int:
     and the signal's number where a signal ended it.
 
     `stop S` on standard input asks it to end within S seconds; a closed input
-    means that the owner is dead, and kills it.
+    means that the owner is dead, and kills it. Its temporary files go with it:
+    engines leave their sockets there.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    # A short name: a socket's whole path has about 100 bytes.
+    with tempfile.TemporaryDirectory(prefix="trap-", ignore_cleanup_errors=True) as scratch:
+        return _keep(command, {**os.environ, "TMPDIR": scratch})
+
+
+def _keep(command: list[str], environment: dict[str, str]) -> int:
     engine = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_before_engine, close_fds=True
+        command,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=_before_engine,
+        close_fds=True,
     )
     while engine.poll() is None:
         ready, _, _ = select.select([sys.stdin], [], [], _LOOK_S)

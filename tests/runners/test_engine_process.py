@@ -26,7 +26,8 @@ SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
 
 # Leaves its parent, its group and its session, and ignores being asked.
 DAEMON = """
-import os, signal, sys, time
+import os, signal, sys, tempfile, time
+scratch = tempfile.mkdtemp()
 if os.fork():
     open(sys.argv[1] + "/up", "w").close()
     time.sleep(600)
@@ -34,7 +35,7 @@ os.setsid()
 if os.fork():
     os._exit(0)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(sys.argv[1] + "/daemon", "w").write(str(os.getpid()))
+open(sys.argv[1] + "/daemon", "w").write(f"{os.getpid()} {scratch}")
 time.sleep(600)
 """
 
@@ -103,7 +104,9 @@ def test_what_left_the_engine_s_group_ends_with_it(tmp_path: Path, asked: bool) 
     process = EngineProcess([sys.executable, "-c", DAEMON, str(tmp_path)], dict(os.environ), tmp_path)
     daemon = tmp_path / "daemon"
     wait(lambda: (tmp_path / "up").exists() and daemon.exists() and daemon.read_text())
-    found = psutil.Process(int(daemon.read_text()))
+    pid, scratch = daemon.read_text().split()
+    found = psutil.Process(int(pid))
+    assert Path(scratch).is_dir()
     if asked:
         process.stop(0.2)
     else:
@@ -113,6 +116,7 @@ def test_what_left_the_engine_s_group_ends_with_it(tmp_path: Path, asked: bool) 
         process._keeper.wait(20)
     assert not found.is_running() or found.status() == psutil.STATUS_ZOMBIE
     assert wait_until_gone(tmp_path, 0.0)
+    assert not Path(scratch).exists(), "what it left in its temporary folder is gone"
     assert process.exit_code() == 128 + (15 if asked else 9)
     process.stop()
 
