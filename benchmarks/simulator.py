@@ -3,7 +3,8 @@
 `python benchmarks/simulator.py [--json] [--most 1000000]`, one process and one
 core. The run is e2's BURST arm at 1.65 lambda_ref on sglang-300k, 8700 s, seed
 0, warm: the plan is drawn and the machine code loaded. Turns are those that
-became due by the horizon.
+became due by the horizon. Everything is printed at the end, minutes later where the
+core is compiled anew.
 
 turns_per_s        over the core's time (`runners.simulated.run.played`)
 whole_turns_per_s  over `simulate`: the core and its four record tables

@@ -92,8 +92,7 @@ each, from `first_block` on in the list `tool_us`, where ids come after all time
 CONTEXT = _dtype("key", "name references older newer following chain rank item")
 """A heap's entry, for the oracle's victims; or, in a scripted run, a block of its cache
 with its key as `name`. `following`: in its chain, or the next free row; `chain`: where
-the chain of the keys that hash to this row begins. One table for both, since each one
-more that the core hands on costs every run a tenth of its speed."""
+the chain of the keys that hash to this row begins."""
 
 SAMPLE = _dtype("", "running waiting reserved_tokens idle_tokens uncached_total output_total")
 """The engine's gauges at one whole second."""
