@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pickle import dumps
+from pickle import dumps, loads
 from typing import Any
 
 import pyarrow as pa
@@ -65,12 +65,15 @@ def _executed(job: Job) -> dict[str, pa.Table] | None:
 def remembered_runs(
     function: Callable[[Any], Any], orders: Iterable[Any], queue: Queue | None = None
 ) -> Iterator[tuple[Any, Any]]:
-    """As `runners.local_queue.run_all` of simulations: an order is executed once in this process."""
+    """As `runners.local_queue.run_all` of simulations: an order is executed once in this process, and
+    it and its result are passed on as between processes.
+    """
     for order in orders:
         key = function, order
         if key not in _results:
             try:
-                _results[key] = function(order)
+                call, given = loads(dumps((function, order)))
+                _results[key] = loads(dumps(call(given)))
             except Exception as error:
                 yield order, error
                 continue
