@@ -17,8 +17,9 @@ demo: $(VENV)/.installed
 check: $(VENV)/.installed
 	$(BIN)/python -m runners.simulated.warm & $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && wait
 
+# A module stays in one worker, which makes its studies once. In order: the longest have a test each, and would come last.
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 literal-seeds: $(VENV)/.installed
 	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40

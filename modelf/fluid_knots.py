@@ -78,7 +78,8 @@ class Knots:
     def _make_room(self, end: int) -> None:
         if end <= len(self.clock):
             return
-        more = max(2 * end, 1024) - self.size
         for name in ("clock", "work_joined", "work_served", "origins", "joined", "served"):
             kept = getattr(self, name)[: self.size]
-            setattr(self, name, np.concatenate([kept, np.empty((more, *kept.shape[1:]))]))
+            wider = np.empty((max(2 * end, 1024), *kept.shape[1:]))
+            wider[: self.size] = kept
+            setattr(self, name, wider)

@@ -136,6 +136,7 @@ class FluidQueue:
         at one time the first and the last: what enters between has no mass.
         """
         images = now + (self.knots.work_joined[self._bends] - self.knots.work_served[self.knots.last])
-        apart = np.diff(images, prepend=-np.inf, append=np.inf) > _dust(now)
+        apart = np.ones(len(images) + 1, dtype=bool)
+        apart[1:-1] = images[1:] - images[:-1] > _dust(now)
         kept = (apart[:-1] | apart[1:]) & (images < until)
         return self._bends[kept], images[kept]

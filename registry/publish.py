@@ -25,16 +25,28 @@ def write_blob(repository: git.Repo, data: bytes, kind: str = "blob") -> str:
         return str(repository.git.hash_object("-t", kind, "-w", "--stdin", istream=stream))
 
 
+def _write_files(repository: git.Repo, paths: list[Path]) -> dict[Path, str]:
+    """Write the bytes of files as blobs, in one process for all whose names have no line break."""
+    broken = {path for path in paths if set(str(path.absolute())) & {"\n", "\r"}}
+    written = {path: write_blob(repository, path.read_bytes()) for path in broken}
+    if listed := [path for path in paths if path not in broken]:
+        with _pipe("".join(f"{path.absolute()}\n" for path in listed).encode("utf-8", "surrogateescape")) as stream:
+            blobs = repository.git.hash_object("-w", "--no-filters", "--stdin-paths", istream=stream).split()
+        written |= zip(listed, blobs, strict=True)
+    return written
+
+
 def write_commit(repository: git.Repo, parent: str | None, files: Mapping[str, bytes | Path], message: str) -> str:
     """A commit on `parent` that adds or replaces `files`; no ref moves.
 
     Values are bytes, or the path of a file on disk. Returns the commit's id,
     or `parent` itself where nothing changes.
     """
+    on_disk = _write_files(repository, [source for source in files.values() if isinstance(source, Path)])
     entries = []
     for path, source in sorted(files.items()):
-        data = source if isinstance(source, bytes) else source.read_bytes()
-        entries.append(f"100644 {write_blob(repository, data)}\t{path}\n")
+        blob = write_blob(repository, source) if isinstance(source, bytes) else on_disk[source]
+        entries.append(f"100644 {blob}\t{path}\n")
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         if parent:

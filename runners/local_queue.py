@@ -69,7 +69,8 @@ def run_all(
     queue = queue or Queue(cores())
     # A fork server imports once what every worker needs, and stays for the next batch.
     context = get_context("forkserver")
-    context.set_forkserver_preload([function.__module__, queue.preload])
+    # jsonschema, by which a worker reads its registration, is not imported by that reader's module.
+    context.set_forkserver_preload([function.__module__, queue.preload, "jsonschema"])
     count = max(1, min(queue.workers, len(orders))) if isinstance(orders, Sized) else queue.workers
     pool = ProcessPoolExecutor(count, context, _die_with_parent)
     coming, free = iter(orders), list(range(count))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +113,26 @@ class Result:
         return self.out + self.err
 
 
+@lru_cache(maxsize=1)
+def _program() -> Any:
+    from typer.main import get_command
+
+    from cli.app import app
+
+    return get_command(app)
+
+
 def command(folder: Path, *arguments: str) -> Result:
     """Run the program in this process, in `folder`, as `trapkit ARGUMENTS`."""
     from cli.app import main
 
     out, err = io.StringIO(), io.StringIO()
-    code = 0
+    code, program = 0, _program()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["trapkit", *arguments])
+        # The commands are put together once a process, as in a program.
+        patch.setattr("typer.main.get_command", lambda _: program)
         try:
             main()
         except SystemExit as stop:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from cli.commands import operator
 from cli.workflows.advise import tokens_of
+from modelf.closed_population import half_hit_sessions
 from registry.errors import TrapError
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -20,6 +23,14 @@ operator.add_to(app)
 @app.callback()
 def program() -> None:
     """A program with this one group of commands."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _solved_once() -> Iterator[None]:
+    """Where hits are halved is solved once for each engine and workload: most tests ask for the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("modelf.advice.half_hit_sessions", lru_cache(half_hit_sessions))
+        yield
 
 
 def advise(*more: str, model: str = "qwen", gpu: str = "A100", pool: str = "300k") -> Result:

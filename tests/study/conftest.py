@@ -15,7 +15,7 @@ import pytest
 import cli.workflows.rehearse
 import runners.gate
 from tests.study.hosted import Hosts, clone_of, finish, github_study, hosts, trusted
-from tests.study.remembered import remembered_rerun, remembered_runs
+from tests.study.remembered import remembered_figures, remembered_rerun, remembered_runs
 
 assert cli.workflows.rehearse and runners.gate
 
@@ -25,6 +25,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setattr("cli.workflows.rehearse.rehearse.__defaults__", (4, 1000))
     monkeypatch.setattr("cli.workflows.rehearse.run_all", remembered_runs)
+    monkeypatch.setattr("cli.workflows.predict.run_all", remembered_runs)
+    monkeypatch.setattr("cli.workflows.study_figures.drawn_figures", remembered_figures)
     monkeypatch.setattr("verifier.verification.rerun", remembered_rerun)
 
 
