@@ -114,16 +114,18 @@ def tilted_weights(workload: Workload, relative_demand: Vector) -> Vector:
     held = np.asarray(workload.prompts(), dtype=np.float64) + workload.output_tokens
     stationary = stationary_weights(workload)[0]
     wanted = np.atleast_1d(relative_demand) * float(stationary @ held)
-    turns = np.arange(len(held), dtype=np.float64)
+    # Equal to the turn's place, from 0, where prompts grow evenly; of real sessions they do not.
+    step = (held.max() - held.min()) / max(1, len(held) - 1)
+    size = (held - held.min()) / step if step else np.zeros(len(held))
     low, high = np.full(wanted.shape, -30.0), np.full(wanted.shape, 30.0)
     for _ in range(_TILT_STEPS):
         middle = (low + high) / 2
-        short = np.asarray(_tilt(stationary, middle, turns) @ held < wanted)
+        short = np.asarray(_tilt(stationary, middle, size) @ held < wanted)
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return _tilt(stationary, (low + high) / 2, turns)
+    return _tilt(stationary, (low + high) / 2, size)
 
 
-def _tilt(stationary: Vector, exponents: Vector, turns: Vector) -> Vector:
-    logs: Vector = np.log(stationary) + exponents[:, None] * turns
+def _tilt(stationary: Vector, exponents: Vector, size: Vector) -> Vector:
+    logs: Vector = np.log(stationary) + exponents[:, None] * size
     weights: Vector = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

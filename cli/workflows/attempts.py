@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import closing
+from operator import itemgetter
+from pathlib import Path
 
 import git
 
@@ -17,6 +20,7 @@ from artifacts.attempt import (
 )
 from registry.attempt_log import BRANCH, AttemptRecord, decode
 from registry.design import RunId
+from registry.git_objects import ObjectReader
 from registry.registration import Registration
 from registry.study import Study
 from registry.timestamps import now
@@ -30,11 +34,13 @@ def records_of(repository: git.Repo, study: Study, registration: Registration) -
         return found
     repository.git.fetch("--quiet", remote, f"+refs/heads/{BRANCH}:refs/remotes/{remote}/{BRANCH}")
     tip = f"refs/remotes/{remote}/{BRANCH}"
-    for path in sorted(repository.git.ls_tree("--name-only", tip, "--", "attempts/").splitlines()):
-        data: bytes = repository.git.show(f"{tip}:{path}", stdout_as_string=False)
-        for record in decode(data, path):
-            if record.digest == registration.digest:
-                found[record.run].append(record)
+    listed = [line.partition("\t") for line in repository.git.ls_tree(tip, "--", "attempts/").splitlines()]
+    with closing(ObjectReader(Path(repository.git_dir))) as objects:
+        for entry, _, path in sorted(listed, key=itemgetter(2)):
+            blob = objects.read(entry.split()[2])
+            for record in decode(blob[1] if blob else b"", path):
+                if record.digest == registration.digest:
+                    found[record.run].append(record)
     return found
 
 

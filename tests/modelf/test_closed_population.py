@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.half_hit_crossing import SETTINGS
@@ -20,9 +21,9 @@ from modelf.costs import COSTS
 from modelf.first_principles import all_miss_capacity, prefill_costs, step_costs
 from modelf.hardware import GPUS, MODELS
 from modelf.published import published
-from modelf.turn_law import FixedTurns, mean_turns, survivals
+from modelf.turn_law import FixedTurns, empirical_turns, mean_turns, survivals
 from modelf.turn_mix import relative_spread, stationary_weights, tilted_weights, turn_mix
-from modelf.workload import MIRROR_WORKLOAD, STANDARD_WORKLOAD
+from modelf.workload import MIRROR_WORKLOAD, STANDARD_WORKLOAD, TabledWorkload
 
 FROZEN = Path(__file__).parents[2] / "benchmarks" / "half_hit_predictions.json"
 POOL = 300_000
@@ -140,6 +141,19 @@ def test_a_tilted_mix_has_the_wanted_demand(demand: float) -> None:
     mean = stationary_weights(STANDARD_WORKLOAD)[0] @ held
     (weights,) = tilted_weights(STANDARD_WORKLOAD, np.array([demand]))
     assert weights.sum() == pytest.approx(1)
+    assert weights @ held == pytest.approx(demand * mean, rel=1e-6)
+
+
+@given(st.lists(st.integers(100, 20_000), min_size=2, max_size=30), st.floats(0.7, 1.4))
+def test_prompts_that_do_not_grow_evenly_are_tilted_by_their_size(prompts: list[int], demand: float) -> None:
+    turns = empirical_turns(Counter(range(1, len(prompts) + 1)))
+    workload = TabledWorkload.of(turns, prompts, [0] * len(prompts), output_tokens=100, mean_tool_s=5.0)
+    held = np.asarray(prompts) + 100.0
+    mean = stationary_weights(workload)[0] @ held
+    (weights,) = tilted_weights(workload, np.array([demand]))
+    assert weights.sum() == pytest.approx(1)
+    low, high = held.min(), held.max()
+    assume(0.1 < (demand * mean - low) / max(high - low, 1e-9) < 0.9)
     assert weights @ held == pytest.approx(demand * mean, rel=1e-6)
 
 
