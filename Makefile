@@ -19,7 +19,7 @@ check: $(VENV)/.installed
 
 # A module stays in one worker, which makes its studies once. In order: the longest have a test each, and would come last.
 test: check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 literal-seeds: $(VENV)/.installed
 	$(BIN)/trapkit rehearse rules/e2.yaml --seeds 40
