@@ -81,8 +81,11 @@ async def engine(folder: Path, monkeypatch: pytest.MonkeyPatch, *, caching: bool
         yield found
 
 
-def processes_below(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
+def processes_of(found: RunningEngine) -> list[psutil.Process]:
+    """The keeper and everything below it: this process may have other children."""
+    assert found.process is not None
+    keeper = psutil.Process(found.process._keeper.pid)
+    return [keeper, *keeper.children(recursive=True)]
 
 
 async def all_gone(processes: list[psutil.Process]) -> bool:
@@ -162,7 +165,7 @@ async def _status(found: RunningEngine, url: str) -> int:
 async def _killed(found: RunningEngine) -> None:
     """The engine dies mid-turn: the turn fails in words, and nothing is left."""
     assert found.process is not None
-    tree = [p for p in processes_below(os.getpid()) if p.is_running()]
+    tree = processes_of(found)
     async with Sender(found.target, RunClock()) as sender:
         turn = asyncio.create_task(talk(sender, "last").say(1000))
         await asyncio.sleep(0.05)
@@ -184,7 +187,8 @@ def test_with_caching_off_a_repeated_prompt_misses(tmp_path: Path, monkeypatch: 
                 session = talk(sender, "first")
                 await session.say(400)
                 assert (await session.say(60)).cached_tokens == 0
-            tree = processes_below(os.getpid())
+            tree = processes_of(found)
+            assert len(tree) > 2, "a keeper, a server, its engine"
         assert await all_gone(tree), "the engine was ended with everything that it started"
 
     asyncio.run(scenario())
