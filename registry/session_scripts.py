@@ -13,7 +13,7 @@ Tokens beyond the blocks are nobody else's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -101,12 +101,19 @@ class SessionScripts:
         """Which turn of its session each row is, from 1."""
         return np.arange(1, len(self.prompt_tokens) + 1) - np.repeat(self.first_turn[:-1], self.turns)
 
-    @property
+    @cached_property
     def reusable_tokens(self) -> Integers:
         """By row: tokens of whole blocks that began the session's last prompt;
         one token at least is left to compute.
         """
-        return np.minimum(self.kept_blocks, (self.prompt_tokens - 1) // self.block_tokens) * self.block_tokens
+        return np.minimum(self.kept_blocks * self.block_tokens, self.most_cached_tokens)
+
+    @cached_property
+    def most_cached_tokens(self) -> Integers:
+        """By row: tokens of whole blocks that another prompt, of whichever session, can
+        have left; one token at least is left to compute.
+        """
+        return (self.prompt_tokens - 1) // self.block_tokens * self.block_tokens
 
 
 def write_scripts(block_tokens: int, shared_blocks: int, sessions: list[dict[str, Any]]) -> bytes:

@@ -72,6 +72,6 @@ def _scripted(frames: RunFrames, plan: Plan, workload: ScriptedWorkload, chance:
             last[at] = draws.script[index[at]] + draws.turns[index[at]] - 1
     if (rows < 0).any() or (rows > last).any() or (len(turns) and turns.turn.min() < 1):
         return None
-    most = (scripts.prompt_tokens - 1) // scripts.block_tokens * scripts.block_tokens + chance
+    most = scripts.most_cached_tokens + chance
     columns = (scripts.prompt_tokens, scripts.reusable_tokens, scripts.output_tokens, most)
     return TurnSizes(*(column[rows] for column in columns))

@@ -39,7 +39,7 @@ class Conversation(Protocol):
         """The next turn's token ids, as ASCII with commas; `output_ids` answered the one before."""
 
 
-def conversation(plan: Plan, source: TokenSource, session: str, draw: SessionDraw) -> Conversation:
+def conversation_of(plan: Plan, source: TokenSource, session: str, draw: SessionDraw) -> Conversation:
     """The session called `session`, of the workload that the plan follows."""
     if draw.script_row is None:
         return _Growing(plan, Prompt(source, session))
@@ -77,13 +77,8 @@ class _Scripted:
 
     def size(self, turn: int) -> TurnSize:
         scripts, row = self._scripts, self._first + turn - 1
-        prompt_tokens = int(scripts.prompt_tokens[row])
-        return TurnSize(
-            prompt_tokens,
-            int(scripts.reusable_tokens[row]),
-            int(scripts.output_tokens[row]),
-            (prompt_tokens - 1) // scripts.block_tokens * scripts.block_tokens,
-        )
+        columns = (scripts.prompt_tokens, scripts.reusable_tokens, scripts.output_tokens, scripts.most_cached_tokens)
+        return TurnSize(*(int(column[row]) for column in columns))
 
     def prompt(self, turn: int, output_ids: tuple[int, ...]) -> bytes:
         scripts, row = self._scripts, self._first + turn - 1

@@ -17,7 +17,7 @@ from registry.plan import MICROSECONDS, Plan, SessionDraw
 from runners.engines.adapter import Reply
 from runners.load.client_gate import ClientGate
 from runners.load.clock import RunClock
-from runners.load.conversation import Conversation, TurnSize, conversation
+from runners.load.conversation import Conversation, TurnSize, conversation_of
 from runners.load.records import ERROR, OK, OPEN, REFUSED, Records, SessionRow, TurnRow
 from runners.load.sender import Sender, TurnFailed
 from runners.load.token_ids import TokenSource
@@ -54,7 +54,7 @@ class _Live(NamedTuple):
 
     row: SessionRow
     draw: SessionDraw
-    words: Conversation
+    conversation: Conversation
     first: TurnRow
 
 
@@ -162,8 +162,8 @@ class LoadGenerator:
         row = SessionRow(f"{origin}-{index}", origin, arrival_s, draw.turns)
         self._live_sessions += 1
         self.records.sessions.append(row)
-        words = conversation(drive.plan, self._source, row.session, draw)
-        return _Live(row, draw, words, self._new_turn(row, 1, arrival_s, words.size(1)))
+        conversation = conversation_of(drive.plan, self._source, row.session, draw)
+        return _Live(row, draw, conversation, self._new_turn(row, 1, arrival_s, conversation.size(1)))
 
     async def _live(self, live: _Live) -> None:
         """All turns of one session, one after the other."""
@@ -173,11 +173,11 @@ class LoadGenerator:
         for number in range(1, row.planned_turns + 1):
             if planned_s >= self._drive.horizon_s:
                 return
-            size = live.words.size(number)
+            size = live.conversation.size(number)
             if number > 1:
                 turn = self._new_turn(row, number, planned_s, size)
             self._note_current(turn)
-            prompt = live.words.prompt(number, output_ids)
+            prompt = live.conversation.prompt(number, output_ids)
             turn.ready_s = await self._clock.until(planned_s)
             if number == 1 and self._refused(turn, row):
                 return

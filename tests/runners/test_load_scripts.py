@@ -14,7 +14,7 @@ from registry.design import Arm, Burst, GateSetting
 from registry.plan import Plan, SessionDraw, plan_key
 from registry.scripted_workload import ScriptedWorkload
 from runners.load.client_gate import load_rules
-from runners.load.conversation import conversation
+from runners.load.conversation import conversation_of
 from runners.load.token_ids import TokenSource
 from tests.engines.sglang_stub import SGLangStub
 from tests.runners.load_support import Driven, design_of, drive, refuted
@@ -93,8 +93,8 @@ def prompts_of(workload: ScriptedWorkload, script: int, session: str, stream: st
     scripts = workload.scripts
     first, turns = int(scripts.first_turn[script]), int(scripts.turns[script])
     plan = Plan(plan_key("", 0, "", 0), workload, 10**6, (), (), 1)
-    words = conversation(plan, TokenSource(plan.key, stream, 50_000), session, SessionDraw(turns, (), first))
-    return [[int(token) for token in words.prompt(turn, ()).split(b",")] for turn in range(1, turns + 1)]
+    conversation = conversation_of(plan, TokenSource(plan.key, stream, 50_000), session, SessionDraw(turns, (), first))
+    return [[int(token) for token in conversation.prompt(turn, ()).split(b",")] for turn in range(1, turns + 1)]
 
 
 def common(one: list[int], other: list[int]) -> int:
