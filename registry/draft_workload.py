@@ -90,7 +90,8 @@ def trace_source(workload: dict[str, Any]) -> TraceSource | None:
 def workload_of(source: dict[str, Any], frozen: Frozen | None) -> Workload:
     """The workload of a rule file; `frozen` where it is a trace."""
     if frozen is not None:
-        return ScriptedWorkload.following(frozen.scripts, source["trace"].get("arrivals") == "replayed")
+        trace = trace_source(source)
+        return ScriptedWorkload.following(frozen.scripts, trace is not None and trace.replayed)
     numbers = dict(source)
     return Workload(turns=TruncatedGeometric(**numbers.pop("turns")), **numbers)
 
